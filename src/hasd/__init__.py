@@ -1,0 +1,29 @@
+"""hasd: accelerated steepest descent for smooth convex functions in any l_p norm, with certificates."""
+
+from . import objectives, theory
+from .compare import Comparison, compare
+from .geometry import Geometry, Lp, convert_smoothness
+from .methods import methods
+from .methods.base import Method, Problem, State
+from .minimize import iterate, minimize
+from .result import Status
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Comparison",
+    "Geometry",
+    "Lp",
+    "Method",
+    "Problem",
+    "State",
+    "Status",
+    "__version__",
+    "compare",
+    "convert_smoothness",
+    "iterate",
+    "methods",
+    "minimize",
+    "objectives",
+    "theory",
+]

@@ -1,0 +1,170 @@
+"""Norms: the l_p geometry in which a step is steepest, and what it costs to change it.
+
+The steepest-descent map s = s_p(g) of the l_p norm is the vector with
+
+    <g, s> = ||g||_{p*}^2   and   ||s||_p = ||g||_{p*},         p* = p/(p-1),
+
+in coordinates s[i] = ||g||_{p*}^{(p-2)/(p-1)} sign(g[i]) |g[i]|^{1/(p-1)} (Lemma 1, Eq. (update)).  p = 2 gives
+g itself, p = inf gives ||g||_1 sign(g).  Everything is computed on u = g / max|g|, so that entries of 1e-300 and
+of 1e+300 both work and scaling g by a power of two scales the answer exactly.  Norms are kept, never their squares.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+from array_api_compat import array_namespace
+
+Array = Any
+"""An array of any library that follows the array API standard."""
+
+
+@runtime_checkable
+class Geometry(Protocol):
+    """What a method asks of a norm; write a class with these names to bring your own (weights, groups).
+
+    The guarantees need only that ``steepest`` and the two norms belong together:
+    <g, steepest(g)> = dual_norm(g)^2 and norm(steepest(g)) = dual_norm(g).
+    """
+
+    @property
+    def p(self) -> Any:
+        """What the result reports as ``res.p``: the exponent, or any label."""
+        ...
+
+    def norm(self, x: Array) -> float:
+        """The norm in which f is smooth."""
+        ...
+
+    def dual_norm(self, g: Array) -> float:
+        """The dual norm, in which gradients are measured."""
+        ...
+
+    def steepest(self, g: Array) -> Array:
+        """The steepest-descent map."""
+        ...
+
+
+def largest(x: Array) -> float:
+    """max|x|, 0 for an empty array."""
+    xp = array_namespace(x)
+    return float(xp.max(xp.abs(x))) if math.prod(x.shape) else 0.0
+
+
+def norm2(x: Array) -> float:
+    """The Euclidean norm, free of overflow and underflow.
+
+    >>> import numpy as np
+    >>> norm2(np.array([3e300, 4e300]))
+    5e+300
+    """
+    top = largest(x)
+    if top == 0.0 or not math.isfinite(top):
+        return top
+    xp = array_namespace(x)
+    u = x / top
+    return top * math.sqrt(float(xp.sum(u * u)))
+
+
+def dot(x: Array, y: Array) -> float:
+    """<x, y> as a Python float."""
+    xp = array_namespace(x, y)
+    return float(xp.vecdot(x, y))
+
+
+def _power_norm(x: Array, q: float) -> float:
+    """||x||_q for 1 <= q <= inf, scaled by max|x|."""
+    top = largest(x)
+    if top == 0.0 or not math.isfinite(top) or q == math.inf:
+        return top
+    xp = array_namespace(x)
+    u = xp.abs(x) / top
+    total = float(xp.sum(u if q == 1.0 else u * u if q == 2.0 else u**q))
+    return top * total ** (1.0 / q)
+
+
+@dataclass(frozen=True)
+class Lp:
+    """The l_p norm on R^d, 2 <= p <= inf.
+
+    >>> import numpy as np
+    >>> geometry, g = Lp(float("inf")), np.array([3.0, -1.0])
+    >>> geometry.dual_norm(g), geometry.steepest(g)
+    (4.0, array([ 4., -4.]))
+    """
+
+    p: float
+
+    def __post_init__(self) -> None:
+        """Refuse exponents outside [2, inf]: below 2 the analysis does not hold."""
+        if not self.p >= 2.0:
+            raise ValueError(f"p must satisfy 2 <= p <= inf, got {self.p!r}")
+
+    @property
+    def dual(self) -> float:
+        """p* = p/(p-1), between 1 and 2."""
+        return 1.0 if self.p == math.inf else self.p / (self.p - 1.0)
+
+    def norm(self, x: Array) -> float:
+        """||x||_p."""
+        return _power_norm(x, self.p)
+
+    def dual_norm(self, g: Array) -> float:
+        """||g||_{p*}."""
+        return _power_norm(g, self.dual)
+
+    def steepest(self, g: Array) -> Array:
+        """s_p(g); zero maps to zero."""
+        top = largest(g)
+        if self.p == 2.0 or top == 0.0 or not math.isfinite(top):
+            return g
+        xp = array_namespace(g)
+        dual_norm = self.dual_norm(g)
+        if self.p == math.inf:
+            return dual_norm * xp.sign(g)
+        q = 1.0 / (self.p - 1.0)
+        u = xp.abs(g) / top
+        root = u**q
+        lost = (u == 0.0) & (g != 0.0)
+        if bool(
+            xp.any(lost)
+        ):  # entries more than 1e308 below the largest: |g|^q itself never underflows, q <= 1
+            root = xp.where(lost, xp.abs(g) ** q * top ** (-q), root)
+        return (top * (dual_norm / top) ** (1.0 - q)) * (xp.sign(g) * root)
+
+
+def gain(geometry: Geometry, g: Array) -> float:
+    """r(g) = ||g||_{p*} / ||g||_2, at least 1 in l_p: the geometry gain; 1 at g = 0.
+
+    >>> import numpy as np
+    >>> gain(Lp(float("inf")), np.ones(16))
+    4.0
+    """
+    euclidean = norm2(g)
+    return geometry.dual_norm(g) / euclidean if euclidean > 0.0 else 1.0
+
+
+def largest_gain(p: float, d: int) -> float:
+    """The largest possible gain, d^{1/2 - 1/p}: reached where all entries are equal in size.
+
+    >>> largest_gain(float("inf"), 100)
+    10.0
+    """
+    return float(d) ** (0.5 - 1.0 / p)
+
+
+def convert_smoothness(L: float, source: float, target: float, d: int) -> float:
+    """A smoothness constant for the l_target norm from one for the l_source norm (section 2.1 of the paper).
+
+    Downwards (target <= source) L itself serves; upwards it grows by d^{2/source - 2/target}.
+
+    >>> convert_smoothness(3.0, source=2, target=float("inf"), d=10)
+    30.0
+    >>> convert_smoothness(3.0, source=float("inf"), target=2, d=10)
+    3.0
+    """
+    if target <= source:
+        return L
+    return L * float(d) ** (2.0 / source - 2.0 / target)

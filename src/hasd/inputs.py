@@ -1,0 +1,104 @@
+"""Checks of what the user gave, before any evaluation: one clear sentence each."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .geometry import Geometry, Lp
+from .oracle import BlackBox, ObjectiveSource, Source
+
+
+def number(name: str, value: Any, *, least: float, strict: bool = False, finite: bool = True) -> float:
+    """A real number not below `least` (above it where strict)."""
+    real = isinstance(value, numbers.Real) or (isinstance(value, np.ndarray) and value.shape == ())
+    if not real or isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name} must be a number, got {value!r}")
+    out = float(value)
+    low = out <= least if strict else out < least
+    if math.isnan(out) or low or (finite and math.isinf(out)):
+        bound = f"{'greater than' if strict else 'at least'} {least:g}"
+        raise ValueError(f"{name} must be {'finite and ' if finite else ''}{bound}, got {value!r}")
+    return out
+
+
+def count(name: str, value: Any, *, least: int) -> float:
+    """A whole number not below `least`, or None for no limit."""
+    if value is None:
+        return math.inf
+    out = number(name, value, least=least, finite=False)
+    if out != math.inf and out != int(out):
+        raise ValueError(f"{name} must be a whole number, got {value!r}")
+    return out
+
+
+def start(x0: Any) -> np.ndarray:
+    """A fresh 1-D floating-point copy of x0."""
+    try:
+        array = np.array(x0)
+    except ValueError as error:
+        raise ValueError(f"x0 must be a vector of numbers: {error}") from error
+    if array.dtype.kind == "c":
+        raise TypeError("x0 must be real, got complex numbers")
+    if array.dtype.kind not in "buif":
+        raise TypeError(f"x0 must be a vector of numbers, got dtype {array.dtype}")
+    if array.ndim > 1:
+        raise ValueError(f"x0 must have one dimension, got shape {array.shape}")
+    if array.size == 0:
+        raise ValueError("x0 must not be empty")
+    if array.dtype.kind != "f" or array.dtype.itemsize not in (4, 8):
+        array = array.astype(np.float64)
+    array = np.atleast_1d(array)
+    if not np.all(np.isfinite(array)):
+        place = int(np.flatnonzero(~np.isfinite(array))[0])
+        raise ValueError(f"x0 must be finite, but x0[{place}] is {array[place]}")
+    return array
+
+
+def geometry(p: Any, default: float) -> Geometry:
+    """The l_p norm for a number, a user's own geometry as it is."""
+    if p is None:
+        return Lp(default)
+    if isinstance(p, str) or not (isinstance(p, numbers.Real) or isinstance(p, Geometry)):
+        raise TypeError(
+            f"p must be a number between 2 and inf, or an object with norm, dual_norm and steepest, got {p!r}"
+        )
+    if isinstance(p, numbers.Real):
+        return Lp(number("p", p, least=2.0, finite=False))
+    return p
+
+
+def source(fun: Any, jac: Any, args: Any, x0: np.ndarray) -> Source:
+    """The function, from one of our objectives or from callables in SciPy's conventions."""
+    if hasattr(fun, "value_and_grad") and hasattr(fun, "counted"):
+        if jac is not None:
+            raise TypeError("jac must not be given with an objective: it brings its own gradient")
+        if fun.dimension is not None and fun.dimension != x0.size:
+            raise ValueError(f"x0 has length {x0.size}, but the objective has {fun.dimension} variables")
+        return ObjectiveSource(fun)
+    if not callable(fun):
+        raise TypeError(f"fun must be callable or an objective, got {type(fun).__name__}")
+    if not (jac is None or jac is True or callable(jac)):
+        raise TypeError(f"jac must be a callable, True (fun returns f and g) or None, got {jac!r}")
+    if jac is None and hasattr(fun, "value_and_grad"):
+        jac, fun = True, fun.value_and_grad
+    return BlackBox(fun, jac, args if isinstance(args, tuple) else (args,))
+
+
+def strong_convexity(mu: Any, fun: Any, L: float | None) -> float:
+    """mu as given, or the objective's ridge, or 0."""
+    out = number("mu", getattr(fun, "ridge", 0.0) if mu is None else mu, least=0.0)
+    if L is not None and out > L:
+        raise ValueError(f"mu = {out:g} cannot exceed L = {L:g}")
+    return out
+
+
+def callback(given: Any) -> Callable[..., Any] | None:
+    """A callable or None."""
+    if given is not None and not callable(given):
+        raise TypeError(f"callback must be callable, got {given!r}")
+    return given

@@ -1,0 +1,61 @@
+"""The registry of methods: one line each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from .agd import AGD
+from .base import Method
+from .estimate_sequence import EstimateSequence
+from .hasd import HASD
+from .hasd_paper import HASDPaper
+from .hasd_restart import HASDRestart
+from .heavy_ball import HeavyBall
+from .linear_coupling import LinearCoupling
+from .steepest_descent import SteepestDescent
+
+REGISTRY: dict[str, Callable[..., Method]] = {
+    "hasd": HASD,
+    "hasd-paper": HASDPaper,
+    "hasd-restart": HASDRestart,
+    "gradient-descent": partial(SteepestDescent, name="gradient-descent", default_p=2.0),
+    "heavy-ball": HeavyBall,
+    "agd": AGD,
+    "steepest-descent": SteepestDescent,
+    "linear-coupling": LinearCoupling,
+    "estimate-sequence": EstimateSequence,
+}
+
+
+def methods() -> list[str]:
+    """The names that ``minimize(method=...)`` knows.
+
+    >>> "hasd" in methods()
+    True
+    """
+    return list(REGISTRY)
+
+
+def options_of(name: str) -> list[str]:
+    """The options a method takes beyond those of minimize."""
+    fields: dict[str, Any] = _class_of(name).__dataclass_fields__
+    return [field for field in fields if field not in ("name", "default_p", "needs_mu")]
+
+
+def _class_of(name: str) -> Any:
+    factory = REGISTRY[name]
+    return factory.func if isinstance(factory, partial) else factory
+
+
+def make(name: str, options: dict[str, Any]) -> Method:
+    """The method of that name with these options; errors list what is known."""
+    if name not in REGISTRY:
+        raise ValueError(f"unknown method {name!r}; the known ones are auto, {', '.join(REGISTRY)}")
+    known = options_of(name)
+    for option in options:
+        if option not in known:
+            takes = f"takes {', '.join(known)}" if known else "takes no options of its own"
+            raise TypeError(f"unknown option {option!r}: method {name!r} {takes}")
+    return REGISTRY[name](**options)

@@ -1,0 +1,212 @@
+"""What all methods share: the problem they are given, the state they return, the steepest step with its backtracking.
+
+A method is an immutable object with a name and two functions,
+
+    init(problem, start) -> State          start: the evaluation at x_0
+    step(problem, state) -> State          one iteration; raises `Stop(status)` where it cannot be made
+
+and no loop, clock or output of its own.  Write a class with these to bring your own to ``minimize(method=...)``.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any, Protocol, runtime_checkable
+
+from ..estimate import EPS, Certificate, Estimate, rounding
+from ..geometry import Array, Geometry, dot, gain, largest
+from ..oracle import Evaluation, Oracle
+from ..result import Status, Stop
+from ..search import NONFINITE_LIMIT
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What a method is given."""
+
+    oracle: Oracle  # f, counted
+    geometry: Geometry  # the norm of the steepest step
+    L: float | None = None  # declared smoothness in that norm; None: backtrack
+    mu: float = 0.0  # strong convexity w.r.t. l_2
+
+
+@dataclass(frozen=True)
+class State:
+    """Iterate t of a method and the step that made it."""
+
+    iteration: int  # t
+    x: Array  # x_t
+    fun: float  # f(x_t); NaN where the method had no need of it
+    at: Evaluation  # the evaluation whose gradient the step used (t = 0: at x_0)
+    grad_norm: float  # its dual norm
+    grad_norm0: float  # the same at x_0 of the run, for the relative tolerance
+    L: float  # smoothness constant the step relied on; NaN before the first backtracking
+    estimate: Estimate  # psi_t
+    L_next: float = math.nan  # where the next backtracking starts; NaN: anywhere
+    rho: float = math.nan  # the search's stand-in for 1/gain^2
+    theta: float = math.nan  # A_t/A_{t+1}
+    gain: float = math.nan  # ||g||_{p*}/||g||_2
+    trials: float = math.nan  # coupling points (or stepsizes) tried
+    certificates: tuple[Certificate, ...] = field(default=())  # of epochs before a restart
+    note: str = ""  # what the user should be told about this run
+
+    @property
+    def weight(self) -> float:
+        """A_t."""
+        return self.estimate.weight
+
+    @property
+    def psi(self) -> float:
+        """psi*_t."""
+        return self.estimate.psi
+
+
+@runtime_checkable
+class Method(Protocol):
+    """The shape of a method."""
+
+    @property
+    def name(self) -> str:
+        """What the registry and the result call it."""
+        ...
+
+    @property
+    def default_p(self) -> float:
+        """The exponent used when the caller names none."""
+        ...
+
+    def init(self, problem: Problem, start: Evaluation) -> State:
+        """The state at t = 0."""
+        ...
+
+    def step(self, problem: Problem, state: State) -> State:
+        """The next state."""
+        ...
+
+
+def first_state(problem: Problem, start: Evaluation, mu: float = 0.0) -> dict[str, Any]:
+    """The fields of a state at t = 0."""
+    grad_norm = problem.geometry.dual_norm(start.g)
+    return {
+        "iteration": 0,
+        "x": start.x,
+        "fun": start.f,
+        "at": start,
+        "grad_norm": grad_norm,
+        "grad_norm0": grad_norm,
+        "L": math.nan if problem.L is None else problem.L,
+        "L_next": math.nan if problem.L is None else problem.L,
+        "estimate": Estimate(center=start.x, v=start.x, mu=mu),
+    }
+
+
+@dataclass(frozen=True)
+class Descent:
+    """A steepest step from an evaluated point."""
+
+    x: Array  # y - s_p(g)/L
+    f: float  # f there; NaN where L was declared and nothing had to be checked
+    e: Evaluation | None  # the evaluation there, where one was asked for
+    L: float  # the constant that was accepted
+    local: float  # curvature measured along the step: the L that would just have passed
+    trials: int  # stepsizes tried
+
+    @property
+    def L_next(self) -> float:
+        """Where the next backtracking starts: at the measured curvature, within a factor two."""
+        return min(max(self.local, 0.5 * self.L), self.L)
+
+
+def evaluate_near(problem: Problem, y: Array, x: Array) -> tuple[Evaluation, int]:
+    """The evaluation at y, or where that is not finite at points halved towards x; with the trials it took."""
+    for trial in range(1, NONFINITE_LIMIT + 1):
+        e = problem.oracle.evaluate(y)
+        if e.finite:
+            return e, trial
+        y = x + 0.5 * (y - x)
+    raise Stop(Status.NONFINITE)
+
+
+def descend(problem: Problem, e: Evaluation, L: float, *, gradient: bool = False) -> Descent:
+    """x+ = y - s_p(g)/L with f(x+) <= f(y) - ||g||_{p*}^2/(2L); L is raised until that holds.
+
+    A declared L is trusted: nothing is checked and, unless the gradient is asked for, nothing is evaluated.  L = NaN
+    (the first step of a backtracking run) starts from a step as long as x_0 and comes down as well.  A non-finite
+    trial shortens the step.
+    """
+    N = problem.geometry.dual_norm(e.g)
+    s = problem.geometry.steepest(e.g)
+    first = math.isnan(L)
+    if first:
+        L = N / max(1.0, problem.geometry.norm(e.x))
+    if exhausted(problem, e, L):
+        raise Stop(Status.PRECISION)
+    best: Descent | None = None  # an accepted first step that a longer one is to beat
+    nonfinite = 0
+    for trials in range(1, 200):
+        x = e.x - s / L
+        if problem.L is not None and not gradient:
+            return Descent(x, math.nan, None, L, L, trials)
+        trial = _try(problem, e, x, L, N, trials, gradient)
+        if trial is None:
+            nonfinite += 1
+            if best is not None:
+                return best
+            if nonfinite == NONFINITE_LIMIT:
+                raise Stop(Status.NONFINITE)
+            first, L = False, 4.0 * L
+        elif problem.L is not None:
+            return trial
+        elif not _descends(problem, e, trial, s, N):
+            nonfinite = 0
+            if best is not None:
+                return best
+            first, L = False, min(max(2.0 * L, trial.local), 1024.0 * L)
+            if largest(s / L) <= EPS * EPS * largest(e.x):
+                raise Stop(Status.PRECISION)
+        elif best is not None and trial.f >= best.f:
+            return best
+        elif first and trial.local < 0.5 * L:
+            best, L = trial, max(trial.local, L / 1024.0)
+        else:
+            return trial
+    raise Stop(Status.PRECISION)
+
+
+def _try(
+    problem: Problem, e: Evaluation, x: Array, L: float, N: float, trials: int, gradient: bool
+) -> Descent | None:
+    """Evaluate a step and measure the curvature along it; None where it is not finite."""
+    there = problem.oracle.evaluate(x) if gradient else None
+    f = problem.oracle.value(x) if there is None else there.f
+    if not math.isfinite(f) or (there is not None and not there.finite):
+        return None
+    predicted = 0.5 * N * (N / L)
+    visible = predicted > rounding(e.f, f)
+    local = 2.0 * L * (1.0 + 0.5 * ((f - e.f) / predicted)) if visible else L
+    return Descent(x, f, there, L, local, trials)
+
+
+def _descends(problem: Problem, e: Evaluation, trial: Descent, s: Array, N: float) -> bool:
+    """Whether the step decreases f as L-smoothness promises.
+
+    Where the promised decrease drowns in rounding, the gradient at x+ decides instead: <g(x+), s> >= 0 says that
+    the step did not overshoot, which for a quadratic is the same condition.
+    """
+    predicted, noise = 0.5 * N * (N / trial.L), rounding(e.f, trial.f)
+    if predicted > noise:
+        return trial.f <= e.f - predicted + noise
+    there = trial.e or problem.oracle.evaluate(trial.x)
+    return there.finite and dot(there.g, s) >= 0.0
+
+
+def exhausted(problem: Problem, e: Evaluation, L: float) -> bool:
+    """Whether a step of size 1/L from e moves neither the point nor the value by more than their last digits."""
+    N = problem.geometry.dual_norm(e.g)
+    return 2.0 * EPS * problem.geometry.norm(e.x) >= N / L and EPS * abs(e.f) >= 0.5 * N * (N / L)
+
+
+def gain_at(problem: Problem, e: Evaluation) -> float:
+    """r(g) in the problem's geometry."""
+    return gain(problem.geometry, e.g)

@@ -1,0 +1,148 @@
+"""HASD as published: Algorithm 1 of the paper with its constants.
+
+Problem.    min f(x), f convex and L-smooth w.r.t. the l_p norm.
+Algorithm.  Find rho > 0 such that, with a^2 = (A_t + a)/(18 L rho), y = (A_t x_t + a v_t)/A_{t+1} and
+            x_{t+1} = argmin <grad f(y), x - y> + L ||x - y||_p^2 = y - s_p(grad f(y))/(2L),
+            1/2 <= rho r(grad f(x_{t+1}))^2 <= 2,   r(g) = ||g||_{p*}/||g||_2;
+            then psi_{t+1} = psi_t + a [f(x_{t+1}) + <grad f(x_{t+1}), . - x_{t+1}>].
+            search="warm" starts from the last rho; search="bisect" is the paper's cold bisection on theta in [0, 1].
+Guarantee.  A_t f(x_t) + B_t <= min psi_t with B_t = sum A_{i+1} ||grad f(x_{i+1})||_{p*}^2/(18 L) (Lemma 2), hence
+            f(x_T) - f* <= 324 L R^2/(G^2 T^2) as printed; the same proof unrounded gives 72 in place of 324.
+Note.       At p = inf the residual can jump over the window; the search then takes the side that keeps Lemma 2.
+            L is backtracked on Lemma 1's inequality <grad f(x+), y - x+> >= ||grad f(x+)||_{p*}^2/(9L): all the proof uses.
+Reference.  Bai & Bullins, Faster Acceleration for Steepest Descent (COLT 2025), Algorithm 1, Lemmas 1-3, Theorem 1.
+
+>>> import numpy as np, hasd
+>>> f = hasd.objectives.Quadratic(np.diag([1.0, 4.0]))
+>>> res = hasd.minimize(f, [1.0, 1.0], method="hasd-paper", p=2, L=4.0, tol=1e-3)
+>>> res.success
+True
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+from ..estimate import increment, rounding
+from ..geometry import dot
+from ..oracle import Evaluation
+from ..result import Status, Stop
+from ..search import Ending, Found, search
+from .base import Problem, State, first_state, gain_at
+
+CONSTANT = 18.0
+"""a^2 = A_{t+1}/(18 L rho): Algorithm 1."""
+PROGRESS = 9.0
+"""<grad f(x+), y - x+> >= ||grad f(x+)||_{p*}^2/(9L): Lemma 1."""
+WINDOW = (0.5, 2.0)
+"""1/2 <= rho r^2 <= 2: Algorithm 1, line 3."""
+SEARCHES = ("warm", "bisect")
+
+Trial = tuple[float, Evaluation, float]
+"""The weight a, the evaluation at x_{t+1}, the constant L it was made with."""
+
+
+@dataclass(frozen=True)
+class HASDPaper:
+    """Algorithm 1."""
+
+    search: str = "warm"
+    constant: float = CONSTANT
+    name: str = "hasd-paper"
+    default_p: float = math.inf
+
+    def __post_init__(self) -> None:
+        """Refuse an unknown search."""
+        if self.search not in SEARCHES:
+            raise ValueError(f"search must be one of {', '.join(SEARCHES)}, got {self.search!r}")
+
+    def init(self, problem: Problem, start: Evaluation) -> State:
+        """A_0 = 0, psi_0 = 1/2 ||x - x_0||^2."""
+        return State(**first_state(problem, start))
+
+    def step(self, problem: Problem, state: State) -> State:
+        """One iteration of the for loop."""
+        if state.at.norm2 == 0.0:
+            raise Stop(Status.CONVERGED)
+        found = self._first(problem, state) if state.weight == 0.0 else self._search(problem, state)
+        if found.payload is None:
+            raise Stop(Status.NONFINITE)
+        a, e, L = found.payload
+        jumped = "The search for rho met a jump of the residual; the side that keeps Lemma 2 was taken."
+        return replace(
+            state,
+            iteration=state.iteration + 1,
+            x=e.x,
+            fun=e.f,
+            at=e,
+            grad_norm=problem.geometry.dual_norm(e.g),
+            L=L,
+            L_next=L if problem.L else 0.9 * L,  # slowly down; Lemma 1's inequality brings it up again
+            estimate=state.estimate.cut(a, e),  # line 4
+            rho=found.u,
+            theta=state.weight / (state.weight + a),
+            gain=gain_at(problem, e),
+            trials=found.trials,
+            note=jumped if found.ending is Ending.JUMP else state.note,
+        )
+
+    def _first(self, problem: Problem, state: State) -> Found[Trial]:
+        """A_0 = 0: y_0 = x_0 and x_1 do not depend on rho, so rho_0 is read off x_1."""
+        e, L = self._descend(problem, state.at, state.L_next)
+        if not e.finite:
+            return Found(math.nan, math.nan, None, 1, Ending.NONFINITE)
+        rho = 1.0 / gain_at(problem, e) ** 2
+        return Found(rho, 1.0, (increment(0.0, self.constant * L * rho), e, L), 1, Ending.FOUND)
+
+    def _search(self, problem: Problem, state: State) -> Found[Trial]:
+        """Line 3: rho and x_{t+1} that fit each other."""
+        estimate, start = state.estimate, state.at
+
+        def residual(rho: float) -> tuple[float, Trial]:
+            L = state.L_next
+            while True:
+                a = increment(estimate.weight, self.constant * L * rho)
+                y = problem.oracle.evaluate(estimate.couple(state.x, a))
+                if not y.finite:
+                    return math.nan, (a, y, L)
+                e, enough = self._descend(problem, y, L)
+                if enough <= L or not e.finite:
+                    break
+                L = enough
+            c = math.nan if not e.finite else rho * gain_at(problem, e) ** 2 if e.norm2 > 0.0 else 1.0
+            return c, (a, e, L)
+
+        if self.search == "warm":
+            return search(residual, 1.0 / gain_at(problem, start) ** 2, WINDOW)
+
+        def rho_of(theta: float) -> float:  # theta = A_t/A_{t+1}
+            return theta / (self.constant * state.L_next * (1.0 - theta) ** 2 * estimate.weight)
+
+        def theta_of(rho: float) -> float:
+            return 1.0 - estimate.share(increment(estimate.weight, self.constant * state.L_next * rho))
+
+        def bisect(low: float, high: float, last: float) -> float:
+            return rho_of(0.5 * (theta_of(low) + theta_of(high)))
+
+        return search(residual, rho_of(0.5), WINDOW, bisect=bisect)
+
+    def _descend(self, problem: Problem, y: Evaluation, L: float) -> tuple[Evaluation, float]:
+        """x+ = y - s_p(g)/(2L), and the L it proves enough for Lemma 1."""
+        geometry = problem.geometry
+        if math.isnan(L):
+            L = geometry.dual_norm(y.g) / (2.0 * max(1.0, geometry.norm(y.x)))
+        s = geometry.steepest(y.g)
+        while True:
+            e = problem.oracle.evaluate(y.x - s / (2.0 * L))  # Eq. (update)
+            if problem.L is not None or (e.finite and self._progress(problem, y, e, L)):
+                return e, L
+            if 2.0**100 * geometry.dual_norm(y.g) < L:
+                raise Stop(Status.NONFINITE if not e.finite else Status.PRECISION)
+            L *= 2.0
+
+    @staticmethod
+    def _progress(problem: Problem, y: Evaluation, e: Evaluation, L: float) -> bool:
+        """Lemma 1, Eq. (gradnorm), up to rounding."""
+        N = problem.geometry.dual_norm(e.g)
+        return dot(e.g, y.x - e.x) >= N * (N / (PROGRESS * L)) - rounding(y.f, e.f) * 2.0**-20

@@ -1,0 +1,70 @@
+"""Polyak's heavy ball.  No guarantee is claimed beyond quadratics.
+
+Problem.    min f(x), f convex and L-smooth w.r.t. l_2.
+Algorithm.  x_{t+1} = x_t - grad f(x_t)/L + beta (x_t - x_{t-1}).  (The paper's introduction prints the momentum term
+            with its sign reversed; it pushes forward.)
+Reference.  Polyak (1964).
+
+>>> import numpy as np, hasd
+>>> f = hasd.objectives.Quadratic(np.diag([1.0, 100.0]))
+>>> hasd.minimize(f, [1.0, 1.0], method="heavy-ball", L=100.0, momentum=0.67).success
+True
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from ..estimate import observed_smoothness
+from ..geometry import Array
+from ..oracle import Evaluation
+from .base import Problem, State, descend, evaluate_near, first_state, gain_at
+
+
+@dataclass(frozen=True)
+class HeavyBallState(State):
+    """A state that remembers the iterate before."""
+
+    previous: Array = None  # x_{t-1}
+
+
+@dataclass(frozen=True)
+class HeavyBall:
+    """x_{t+1} = x_t - g/L + beta (x_t - x_{t-1})."""
+
+    momentum: float = 0.9
+    name: str = "heavy-ball"
+    default_p: float = 2.0
+
+    def __post_init__(self) -> None:
+        """Refuse a momentum outside [0, 1)."""
+        if not 0.0 <= self.momentum < 1.0:
+            raise ValueError(f"momentum must satisfy 0 <= momentum < 1, got {self.momentum!r}")
+
+    def init(self, problem: Problem, start: Evaluation) -> HeavyBallState:
+        """x_0 at rest."""
+        return HeavyBallState(**first_state(problem, start, problem.mu), previous=start.x)
+
+    def step(self, problem: Problem, state: State) -> HeavyBallState:
+        """One step; L, where not declared, is what the gradients seen so far allow (co-coercivity)."""
+        assert isinstance(state, HeavyBallState)
+        e = state.at
+        step = descend(problem, e, problem.L or state.L, gradient=state.L != state.L)
+        x = step.x + self.momentum * (state.x - state.previous)
+        there, trials = (
+            (step.e, step.trials) if state.iteration == 0 and step.e else evaluate_near(problem, x, e.x)
+        )
+        L = step.L if problem.L else max(step.L, observed_smoothness(problem.geometry, e, there))
+        return replace(
+            state,
+            iteration=state.iteration + 1,
+            x=there.x,
+            fun=there.f,
+            at=there,
+            grad_norm=problem.geometry.dual_norm(there.g),
+            L=L,
+            estimate=state.estimate.cut(1.0 / step.L, e),
+            gain=gain_at(problem, there),
+            trials=trials,
+            previous=state.x,
+        )

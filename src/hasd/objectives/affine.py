@@ -1,0 +1,190 @@
+"""f(x) = phi(Ax - b) + ridge/2 ||x||_2^2 (MATHEMATICS, section 4), and the five losses the package brings."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy.typing as npt
+
+from hasd.objectives.base import Objective, in_precision_of
+from hasd.objectives.losses import (
+    LogisticLoss,
+    LogSumExpLoss,
+    Loss,
+    PowerLoss,
+    SquareLoss,
+    SymmetricSoftmaxLoss,
+)
+from hasd.objectives.operators import Matrix, Vector, apply, as_data, as_matrix, as_point, as_scalar, quiet
+from hasd.objectives.smoothness import Smoothness, add_ridge
+
+
+class Affine(Objective):
+    """f(x) = phi(Ax - b) + ridge/2 ||x||_2^2 for any loss phi.
+
+    A is an ndarray, a SciPy sparse matrix or a LinearOperator.  A is kept, not copied; ``b`` is copied.
+    Methods that work on cached images use ``loss``, ``A``, ``b``, ``forward``, ``adjoint`` and ``image``.
+
+    >>> import numpy as np
+    >>> from hasd.objectives.losses import PowerLoss
+    >>> f = Affine(PowerLoss(4), np.eye(2), b=[1.0, 0.0])
+    >>> f.value_and_grad(np.zeros(2))
+    (0.25, array([-1.,  0.]))
+    >>> f.nprod
+    2
+    """
+
+    identity_allowed: ClassVar[bool] = False
+
+    def __init__(
+        self, loss: Loss, A: Matrix | None, b: npt.ArrayLike | None = None, ridge: float = 0.0
+    ) -> None:
+        """Check and keep the data."""
+        self.loss = loss
+        self.ridge = as_scalar(ridge, "ridge", ">= 0", lambda value: value >= 0.0)
+        self.nprod = 0
+        if A is None and self.identity_allowed:
+            self.A = self._AT = None
+            self.b = None if b is None else as_data(b, None, "b")
+            self.dimension = None if self.b is None else len(self.b)
+            return
+        self.A = as_matrix(A, "A")
+        self._AT = self.A.T  # a view of the same data, made once
+        n, self.dimension = self.A.shape
+        self.b = None if b is None else as_data(b, n, "b")
+
+    def forward(self, x: Vector) -> Vector:
+        """A x in float64; one product."""
+        self.nprod += 1
+        return x.astype(float) if self.A is None else apply(self.A, x)
+
+    def adjoint(self, u: Vector) -> Vector:
+        """A^T u in float64; one product."""
+        self.nprod += 1
+        return u.astype(float) if self._AT is None else apply(self._AT, u)
+
+    @quiet
+    def image(self, x: Vector) -> Vector:
+        """z = Ax - b; one product."""
+        z = self.forward(x)
+        return z if self.b is None else z - self.b
+
+    @quiet
+    def __call__(self, x: npt.ArrayLike) -> float:
+        """f(x); one product."""
+        point = as_point(x, self.dimension, "x")
+        return self.loss.value(self.image(point)) + self._ridge_value(point)
+
+    @quiet
+    def value_and_grad(self, x: npt.ArrayLike) -> tuple[float, Vector]:
+        """f(x) and A^T phi'(Ax - b) + ridge x; two products."""
+        point = as_point(x, self.dimension, "x")
+        value, slope = self.loss.value_and_slope(self.image(point))
+        g = self.adjoint(slope)
+        if self.ridge > 0.0:
+            g += self.ridge * point
+        return value + self._ridge_value(point), in_precision_of(point, g)
+
+    def smoothness(self, p: float) -> Smoothness:
+        """The declared L_p of the loss plus ridge d^{1-2/p}."""
+        return add_ridge(self.loss.smoothness(self.A, p), self.ridge, p, self.dimension)
+
+    def _ridge_value(self, x: Vector) -> float:
+        if self.ridge == 0.0:
+            return 0.0
+        x = x.astype(float, copy=False)
+        return 0.5 * self.ridge * float(x @ x)
+
+
+class LogSumExp(Affine):
+    """f(x) = alpha log sum_i exp((<a_i, x> - b_i)/alpha) + ridge/2 ||x||_2^2.
+
+    A smoothed maximum.  L_p = max_{i,j} ||a_i - a_j||_{p*}^2/(4 alpha), the least that serves every b.
+
+    >>> f = LogSumExp([[1.0, 0.0], [0.0, 1.0]], alpha=0.5)
+    >>> f.value_and_grad([0.0, 0.0])
+    (0.34657359027997264, array([0.5, 0.5]))
+    >>> f.smoothness(float("inf"))
+    Smoothness(2.0, exact=True)
+    """
+
+    def __init__(
+        self, A: Matrix, b: npt.ArrayLike | None = None, alpha: float = 1.0, ridge: float = 0.0
+    ) -> None:
+        """Check and keep the data."""
+        super().__init__(LogSumExpLoss(alpha), A, b, ridge)
+
+
+class SymmetricSoftmax(Affine):
+    """f(x) = alpha log sum_i (exp(z_i/alpha) + exp(-z_i/alpha)) + ridge/2 ||x||_2^2, z = Ax - b.
+
+    A smoothed ||Ax - b||_inf, always bounded below.  A = None is the identity: the dimension is that of b, or
+    of whatever x comes; evaluating it still counts as one product each way, so that budgets compare.
+    L_p <= max_i ||a_i||_{p*}^2/alpha, exact for A = None and p = inf.
+
+    >>> f = SymmetricSoftmax(b=[3.0, -1.0], alpha=1e-3)
+    >>> f([0.0, 0.0])
+    3.0
+    >>> f.smoothness(float("inf"))
+    Smoothness(1000.0, exact=True)
+    """
+
+    identity_allowed = True
+
+    def __init__(
+        self, A: Matrix | None = None, b: npt.ArrayLike | None = None, alpha: float = 1.0, ridge: float = 0.0
+    ) -> None:
+        """Check and keep the data."""
+        super().__init__(SymmetricSoftmaxLoss(alpha), A, b, ridge)
+
+
+class LeastSquares(Affine):
+    """f(x) = 1/2 ||Ax - b||_2^2 + ridge/2 ||x||_2^2.
+
+    L_p <= min(lambda_max(A^T A) d^{1-2/p}, ||A^T A||_{p*} entrywise), exact at p = 2.
+
+    >>> f = LeastSquares([[2.0, 0.0], [0.0, 1.0]], b=[2.0, 0.0])
+    >>> f.value_and_grad([0.0, 1.0])
+    (2.5, array([-4.,  1.]))
+    >>> f.smoothness(2)
+    Smoothness(4.0, exact=True)
+    """
+
+    def __init__(self, A: Matrix, b: npt.ArrayLike, ridge: float = 0.0) -> None:
+        """Check and keep the data."""
+        super().__init__(SquareLoss(), A, b, ridge)
+
+
+class Logistic(Affine):
+    """f(x) = 1/n sum_i log(1 + exp(-y_i <a_i, x>)) + ridge/2 ||x||_2^2, labels y_i in {-1, 1}.
+
+    L_p <= min(lambda_max(A^T A) d^{1-2/p}, ||A^T A||_{p*} entrywise)/(4n), exact at p = 2.
+
+    >>> f = Logistic([[1.0], [2.0]], y=[1, -1])
+    >>> f.value_and_grad([0.0])
+    (0.6931471805599453, array([0.25]))
+    >>> f.smoothness(2)
+    Smoothness(0.625, exact=True)
+    """
+
+    def __init__(self, A: Matrix, y: npt.ArrayLike, ridge: float = 0.0) -> None:
+        """Check and keep the data."""
+        A = as_matrix(A, "A")
+        super().__init__(LogisticLoss(as_data(y, A.shape[0], "y")), A, None, ridge)
+
+
+class Power(Affine):
+    """f(x) = 1/q sum_i |<a_i, x> - b_i|^q + ridge/2 ||x||_2^2, q >= 2.
+
+    No global L_p for q > 2 (``smoothness`` is inf: let the method find L); at q = 2 that of ``LeastSquares``.
+
+    >>> f = Power([[1.0, 1.0]], b=[2.0], q=4)
+    >>> f.value_and_grad([0.0, 0.0])
+    (4.0, array([-8., -8.]))
+    >>> f.smoothness(2)
+    Smoothness(inf, exact=True)
+    """
+
+    def __init__(self, A: Matrix, b: npt.ArrayLike, q: float, ridge: float = 0.0) -> None:
+        """Check and keep the data."""
+        super().__init__(PowerLoss(q), A, b, ridge)

@@ -1,0 +1,57 @@
+"""What every objective of this package offers: value, gradient, a declared L_p, counted products."""
+
+from __future__ import annotations
+
+import copy
+from abc import ABC, abstractmethod
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+
+from hasd.objectives.operators import Vector
+from hasd.objectives.smoothness import Smoothness
+
+
+class Objective(ABC):
+    """f: R^d -> R, convex and smooth, that counts its products with the matrix it is made of.
+
+    >>> from hasd.objectives import LeastSquares
+    >>> f = LeastSquares(np.eye(2), b=[1.0, 0.0])
+    >>> f([0.0, 0.0]), f.nprod, f.counted().nprod
+    (0.5, 1, 0)
+    """
+
+    ridge: float
+    """mu of the term mu/2 ||x||_2^2: f is at least mu-strongly convex in l_2."""
+    dimension: int | None
+    """d; None where any x will do."""
+    nprod: int
+    """Products with the matrix or its transpose on this instance so far."""
+
+    @abstractmethod
+    def __call__(self, x: npt.ArrayLike) -> float:
+        """f(x), at the price of one product."""
+
+    @abstractmethod
+    def value_and_grad(self, x: npt.ArrayLike) -> tuple[float, Vector]:
+        """f(x) and grad f(x), the latter in x's precision."""
+
+    @abstractmethod
+    def smoothness(self, p: float) -> Smoothness:
+        """The declared L_p, exact or an upper bound; inf where there is none.
+
+        Its products are not counted.  A LinearOperator of up to 1e7 entries is written out, by products with
+        unit vectors; of a larger one only lambda_max is found, by Lanczos.
+        """
+
+    def counted(self) -> Self:
+        """The same function on the same data, its own counter at 0: one for each run, one for each thread."""
+        twin = copy.copy(self)
+        twin.nprod = 0
+        return twin
+
+
+def in_precision_of(x: Vector, g: Vector) -> Vector:
+    """g in x's floating-point type; float64 where x is made of integers."""
+    return g.astype(x.dtype if x.dtype.kind == "f" else np.float64, copy=False)

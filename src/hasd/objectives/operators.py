@@ -1,0 +1,121 @@
+"""What the caller hands in, normalised once: the matrix A, the vectors, the scalars; and the one product.
+
+A product runs in A's own precision, float32 or float64: vectors are cast to it, because NumPy would otherwise
+copy the whole of a float32 A to multiply it by a float64 vector.  Everything around the product is float64.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse
+from scipy.sparse.linalg import LinearOperator
+
+Matrix = Any
+"""An ndarray, a SciPy sparse array or matrix, or a ``scipy.sparse.linalg.LinearOperator``."""
+
+Vector = npt.NDArray[Any]
+"""A one-dimensional real ndarray."""
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+
+
+def quiet(function: Callable[_P, _T]) -> Callable[_P, _T]:
+    """Let overflow give inf without a warning, whatever ``np.seterr`` says; safe across threads."""
+
+    @wraps(function)
+    def silent(*args: _P.args, **kwargs: _P.kwargs) -> _T:
+        with np.errstate(all="ignore"):
+            return function(*args, **kwargs)
+
+    return silent
+
+
+def is_sparse(A: Matrix) -> bool:
+    """Whether A is a SciPy sparse array or matrix (a plain bool: the stubs' type guard knows no ``data``)."""
+    return bool(scipy.sparse.issparse(A))
+
+
+@quiet
+def as_matrix(A: Matrix, name: str) -> Matrix:
+    """A checked: 2-D, real, finite, not empty; float32 and float64 are kept, other numbers become float64.
+
+    CSR and CSC stay as they are, other sparse formats become CSR.  Nothing is copied unless it is converted,
+    and the entries of a LinearOperator cannot be looked at.
+    """
+    sparse = is_sparse(A)
+    if not (sparse or isinstance(A, LinearOperator)):
+        A = np.asarray(A)
+    if np.dtype(A.dtype).kind not in "biuf":
+        raise TypeError(
+            f"{name} must be a real ndarray, sparse matrix or LinearOperator, got dtype {A.dtype}"
+        )
+    if len(A.shape) != 2 or 0 in A.shape:
+        raise ValueError(f"{name} must be 2-D with at least one row and one column, got shape {A.shape}")
+    if isinstance(A, LinearOperator):
+        return A
+    if sparse and A.format not in ("csr", "csc"):
+        A = A.tocsr()
+    A = A.astype(precision(A), copy=False)
+    if not _all_finite(A.data if sparse else A):
+        raise ValueError(f"{name} must be finite, got NaN or infinity among its entries")
+    return A
+
+
+def _all_finite(values: npt.NDArray[Any]) -> bool:
+    """Both ends are finite: NaN spreads to them, and no temporary of the size of the data is made."""
+    return values.size == 0 or (math.isfinite(values.min()) and math.isfinite(values.max()))
+
+
+def precision(A: Matrix) -> type[np.floating[Any]]:
+    """The precision of products with A: float32 where A is, float64 everywhere else."""
+    return np.float32 if A.dtype == np.float32 else np.float64
+
+
+@quiet
+def apply(A: Matrix, v: Vector) -> Vector:
+    """A v, computed in A's precision, as a float64 vector that nobody else holds.
+
+    >>> apply(np.eye(2, dtype=np.float32), np.array([1.0, 2.0]))
+    array([1., 2.])
+    """
+    image = A @ v.astype(precision(A), copy=False)
+    # An operator may hand out its own buffer, or v itself: copy what is not ours.
+    return image.astype(np.float64, copy=isinstance(A, LinearOperator))
+
+
+def as_point(x: npt.ArrayLike, length: int | None, name: str) -> Vector:
+    """x as a real 1-D ndarray of the given length (None: any), not copied and not looked into."""
+    v = np.asarray(x)
+    if v.dtype.kind not in "biuf":
+        raise TypeError(f"{name} must be a real vector, got dtype {v.dtype}")
+    if v.ndim != 1 or (length is not None and v.size != length):
+        wanted = "1-D" if length is None else f"1-D of length {length}"
+        raise ValueError(f"{name} must be {wanted}, got shape {v.shape}")
+    return v
+
+
+@quiet
+def as_data(b: npt.ArrayLike, length: int | None, name: str) -> Vector:
+    """b as a finite float64 vector of our own: what the caller does to his afterwards does not matter."""
+    v = as_point(b, length, name).astype(np.float64)
+    if not _all_finite(v):
+        raise ValueError(f"{name} must be finite, got NaN or infinity among its entries")
+    return v
+
+
+def as_scalar(value: float, name: str, condition: str, holds: Callable[[float], bool]) -> float:
+    """A finite float that meets a condition, or one sentence saying which it missed."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} must be a real number, got {value!r}") from None
+    if not (math.isfinite(number) and holds(number)):
+        raise ValueError(f"{name} must be finite and {condition}, got {value!r}")
+    return number

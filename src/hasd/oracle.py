@@ -1,0 +1,216 @@
+"""The counted first-order oracle.
+
+A method asks for an `Evaluation` (x, f, g) or for a value, and passes the evaluation along; nothing is looked up by
+comparing points.  Counts are exact: what the method asked for (`nfev`, `njev`, `nprod`) and what only the record
+asked for (`nrecord`) add up to what the user's function saw.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+from scipy.optimize import approx_fprime
+
+from .geometry import Array, largest, norm2
+from .result import Status, Stop
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """The function at one point."""
+
+    x: Array  # the point
+    f: float  # f(x)
+    g: Array  # grad f(x)
+
+    @cached_property
+    def finite(self) -> bool:
+        """Whether value and gradient are free of NaN and inf."""
+        return math.isfinite(self.f) and math.isfinite(largest(self.g))
+
+    @cached_property
+    def norm2(self) -> float:
+        """||g||_2."""
+        return norm2(self.g)
+
+
+class Source(Protocol):
+    """Where values come from: a user's callable or one of our objectives, with its own counts."""
+
+    @property
+    def counts(self) -> tuple[int, int, int]:
+        """(nfev, njev, nprod) so far."""
+        ...
+
+    def value(self, x: Array) -> float:
+        """f(x)."""
+        ...
+
+    def value_and_grad(self, x: Array) -> tuple[float, Array]:
+        """f(x) and grad f(x)."""
+        ...
+
+
+def as_scalar(value: Any) -> float:
+    """What the user's function returned, as a float; anything but one real number is an error."""
+    if type(value) is float:
+        return value
+    array = np.asarray(value)
+    if array.size != 1:
+        raise TypeError(f"fun must return one number, got an array of shape {array.shape}")
+    if array.dtype.kind not in "buif":
+        raise TypeError(f"fun must return one real number, got {value!r}")
+    return float(array.reshape(()))
+
+
+def as_gradient(value: Any, x: Array) -> Array:
+    """What the user's jac returned, as a fresh vector shaped like x (callers may reuse their buffer)."""
+    array = np.asarray(value)
+    if array.dtype.kind not in "buif":
+        raise TypeError(f"jac must return an array of real numbers, got dtype {array.dtype}")
+    if array.shape != x.shape:
+        raise ValueError(f"jac must return an array of shape {x.shape}, as x0 has, got shape {array.shape}")
+    return np.array(array, dtype=x.dtype)
+
+
+@dataclass
+class BlackBox:
+    """A user's function.  It is handed a copy of x, so that it may write into its argument."""
+
+    fun: Callable[..., Any]
+    jac: Callable[..., Any] | bool | None  # True: fun returns (f, g); None: finite differences
+    args: tuple[Any, ...] = ()
+    nfev: int = 0
+    njev: int = 0
+
+    @property
+    def counts(self) -> tuple[int, int, int]:
+        """(nfev, njev, 0): a black box has no products to count."""
+        return self.nfev, self.njev, 0
+
+    def value(self, x: Array) -> float:
+        """f(x); where fun returns the gradient too, it is counted and dropped."""
+        if self.jac is True:
+            return self.value_and_grad(x)[0]
+        self.nfev += 1
+        return as_scalar(self.fun(x.copy(), *self.args))
+
+    def value_and_grad(self, x: Array) -> tuple[float, Array]:
+        """f(x) and grad f(x)."""
+        if self.jac is True:
+            self.nfev += 1
+            self.njev += 1
+            try:
+                f, g = self.fun(x.copy(), *self.args)
+            except (TypeError, ValueError) as error:
+                if "unpack" not in str(error):
+                    raise
+                raise TypeError("with jac=True, fun must return the pair (f, g)") from error
+            return as_scalar(f), as_gradient(g, x)
+        f = self.value(x)
+        if callable(self.jac):
+            self.njev += 1
+            return f, as_gradient(self.jac(x.copy(), *self.args), x)
+        step = math.sqrt(np.finfo(x.dtype).eps) * np.maximum(1.0, np.abs(x))
+        with np.errstate(invalid="ignore"):  # inf - inf near a pole: a NaN slope, rejected like any other
+            return f, as_gradient(approx_fprime(x, self.value, step), x)
+
+
+@dataclass
+class ObjectiveSource:
+    """One of our objectives, on a copy that counts for this run alone."""
+
+    objective: Any
+    nfev: int = 0
+    njev: int = 0
+
+    def __post_init__(self) -> None:
+        """Count from zero, whatever the caller did with the objective before."""
+        self.objective = self.objective.counted()
+
+    @property
+    def counts(self) -> tuple[int, int, int]:
+        """(nfev, njev, nprod)."""
+        return self.nfev, self.njev, self.objective.nprod
+
+    def value(self, x: Array) -> float:
+        """f(x): one product."""
+        self.nfev += 1
+        return self.objective(x)
+
+    def value_and_grad(self, x: Array) -> tuple[float, Array]:
+        """f(x) and grad f(x)."""
+        self.nfev += 1
+        self.njev += 1
+        return self.objective.value_and_grad(x)
+
+
+@dataclass
+class Oracle:
+    """What a method sees of the function, with the budgets."""
+
+    source: Source
+    maxfun: float = math.inf
+    deadline: float = math.inf  # on time.perf_counter()
+    recorded: tuple[int, int, int] = (0, 0, 0)  # what only the record asked for
+    best: Evaluation | None = field(default=None)  # lowest finite f the method evaluated with its gradient
+
+    @property
+    def counts(self) -> tuple[int, int, int]:
+        """(nfev, njev, nprod) asked for by the method."""
+        nfev, njev, nprod = (
+            total - mine for total, mine in zip(self.source.counts, self.recorded, strict=True)
+        )
+        return nfev, njev, nprod
+
+    @property
+    def nrecord(self) -> int:
+        """Evaluations made for the record alone."""
+        return self.recorded[0]
+
+    def _check_budget(self) -> None:
+        if self.counts[0] >= self.maxfun:
+            raise Stop(Status.MAXFUN)
+        if time.perf_counter() >= self.deadline:
+            raise Stop(Status.TIME)
+
+    def evaluate(self, x: Array) -> Evaluation:
+        """f and g at x, counted against the budget."""
+        self._check_budget()
+        e = Evaluation(x, *self.source.value_and_grad(x))
+        if e.f == -math.inf:
+            raise Stop(Status.UNBOUNDED)
+        if e.finite and (self.best is None or e.f < self.best.f):
+            self.best = e
+        return e
+
+    def value(self, x: Array) -> float:
+        """f at x, counted against the budget."""
+        self._check_budget()
+        f = self.source.value(x)
+        if f == -math.inf:
+            raise Stop(Status.UNBOUNDED)
+        return f
+
+    def record(self, x: Array) -> Evaluation:
+        """f and g at x for the record: outside the method's counts and budget."""
+        return self._off_the_books(lambda: Evaluation(x, *self.source.value_and_grad(x)))
+
+    def record_value(self, x: Array) -> float:
+        """f at x for the record."""
+        return self._off_the_books(lambda: self.source.value(x))
+
+    def _off_the_books(self, call: Callable[[], Any]) -> Any:
+        before = self.source.counts
+        try:
+            return call()
+        finally:
+            after = self.source.counts
+            a, b, c = (old + new - was for old, new, was in zip(self.recorded, after, before, strict=True))
+            self.recorded = (a, b, c)

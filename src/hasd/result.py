@@ -1,0 +1,93 @@
+"""How a run ended: the statuses, and the result that is handed to the user."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+from scipy.optimize import OptimizeResult
+
+if TYPE_CHECKING:
+    from .estimate import Certificate
+
+
+class Status(Enum):
+    """Why a run ended: a code and a sentence.  0, 1, 2, 3 and 99 mean what they mean in SciPy; ours start at 10.
+
+    >>> Status.MAXITER.code, Status.MAXITER.success
+    (1, False)
+    """
+
+    CONVERGED = (0, "Converged: the gradient's dual norm is within the tolerance.")
+    MAXITER = (1, "Maximum number of iterations reached.")
+    PRECISION = (2, "No further progress is possible at machine precision.")
+    NONFINITE = (3, "Twenty trial points in a row gave a non-finite value or gradient.")
+    MAXFUN = (10, "Maximum number of function evaluations reached.")
+    TIME = (11, "Time limit reached.")
+    NONFINITE_START = (12, "The value or the gradient at x0 is not finite.")
+    UNBOUNDED = (13, "The function is unbounded below: it took the value -inf.")
+    CALLBACK = (99, "`callback` raised `StopIteration`.")
+
+    @property
+    def code(self) -> int:
+        """The number reported as ``res.status``."""
+        return self.value[0]
+
+    @property
+    def message(self) -> str:
+        """The sentence reported as ``res.message``."""
+        return self.value[1]
+
+    @property
+    def success(self) -> bool:
+        """True only where the tolerance was met."""
+        return self is Status.CONVERGED
+
+
+class Stop(Exception):
+    """Raised inside a step that cannot be completed; carries the status.  Never leaves the loop."""
+
+    def __init__(self, status: Status):
+        """Remember why."""
+        super().__init__(status.message)
+        self.status = status
+
+
+@dataclass(frozen=True)
+class Gap:
+    """A certified bound on f(x) - f* at the returned x: ``res.gap(radius)``.
+
+    ``radius`` is an l_2 bound on ||x_0 - x*||, whatever p.  It may be left out where mu > 0.
+    """
+
+    fun: float  # f at the returned x
+    grad_norm2: float  # ||grad f(x)||_2 at the same x
+    mu: float  # strong convexity w.r.t. l_2
+    certificates: tuple[Certificate, ...]  # one per epoch, scalars only
+
+    def lower(self, radius: float | None = None) -> float:
+        """The best certified lower bound on f*; -inf where nothing is known yet."""
+        if radius is None and self.mu == 0.0:
+            raise ValueError(
+                "gap() needs radius, an l_2 bound on the distance from x0 to a minimiser, because mu = 0"
+            )
+        if radius is not None and not radius >= 0.0:
+            raise ValueError(f"radius must be a non-negative number, got {radius!r}")
+        bounds = [certificate.lower(radius) for certificate in self.certificates]
+        if self.mu > 0.0:  # strong convexity at x itself: f* >= f(x) - ||g||^2/(2 mu)
+            bounds.append(self.fun - self.grad_norm2 * (self.grad_norm2 / (2.0 * self.mu)))
+        return max(bounds, default=-math.inf)
+
+    def __call__(self, radius: float | None = None) -> float:
+        """f(x) minus the best lower bound."""
+        return self.fun - self.lower(radius)
+
+
+def build(**fields: Any) -> OptimizeResult:
+    """An OptimizeResult whose status, success and message come from one Status."""
+    status: Status = fields.pop("status")
+    note: str = fields.pop("note", "")
+    message = f"{status.message} {note}".strip()
+    return OptimizeResult(status=status.code, success=status.success, message=message, **fields)

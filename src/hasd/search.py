@@ -1,0 +1,114 @@
+"""The implicit search: find u > 0 whose residual c(u) lies in a window.
+
+In HASD u is rho and c(rho) = rho r(rho)^2, where r is the geometry gain at the point that rho leads to.  Because
+1 <= r <= d^{1/2-1/p}, c runs from 0 to infinity with u, and u/c(u) changes slowly: the proposal u * target / c(u)
+lands in the window at once when the search starts from the last rho.  The bracket guards it: a residual that jumps
+over the window (p = inf, Algorithm 1) shrinks it to machine resolution, and then the upper side is taken, where
+c >= window: that side keeps the recurrence.  The search always ends, with a value or with a status.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+NONFINITE_LIMIT = 20
+"""Non-finite trials in a row after which a search gives up."""
+FIXED_POINT_TRIALS = 3
+"""After so many fixed-point proposals every other one bisects, so that the bracket halves."""
+SMALLEST, GREATEST = 2.0**-1000, 2.0**1000
+
+
+class Ending(Enum):
+    """How a search ended."""
+
+    FOUND = "the residual is in the window"
+    JUMP = "the residual jumps over the window: the side above it was taken, at machine resolution"
+    NONFINITE = "twenty trials in a row were not finite"
+    FAILED = "no trial above the window was found"
+
+
+@dataclass(frozen=True)
+class Found(Generic[T]):
+    """What a search brings back."""
+
+    u: float
+    residual: float
+    payload: T | None  # whatever the accepted trial computed on its way
+    trials: int
+    ending: Ending
+
+
+Propose = Callable[[float, float, float], float]
+"""(low, high, last) -> the next trial, strictly inside the bracket where that is possible."""
+
+
+def middle(low: float, high: float) -> float:
+    """The geometric mean of two positive numbers, without overflow."""
+    return math.sqrt(low) * math.sqrt(high)
+
+
+def geometric(low: float, high: float, last: float) -> float:
+    """Bisection in log u."""
+    return middle(low, high)
+
+
+def search(
+    residual: Callable[[float], tuple[float, T]],
+    start: float,
+    window: tuple[float, float],
+    *,
+    target: float | None = None,
+    bisect: Propose | None = None,
+) -> Found[T]:
+    """Look for u with window[0] <= c(u) <= window[1], c = residual(u)[0] growing from 0 to inf, jumps allowed.
+
+    `target` is where a proposal aims (the window's geometric mean by default).  With `bisect` only that rule
+    proposes (the paper's cold bisection); without it, fixed-point proposals are guarded by bisection in log u.
+
+    >>> found = search(lambda u: (u * u, None), start=5.0, window=(1.0, 2.0))
+    >>> 1.0 <= found.u**2 <= 2.0, found.ending.name
+    (True, 'FOUND')
+    >>> search(lambda u: (0.1 if u < 3.0 else 10.0, None), start=1.0, window=(1.0, 2.0)).ending.name
+    'JUMP'
+    """
+    least, most = window
+    aim = middle(least, most) if target is None else target
+    low, high = SMALLEST, GREATEST
+    above: Found[T] | None = None
+    u, trials, nonfinite, guided = start, 0, 0, 0
+    while True:
+        c, payload = residual(u)
+        trials += 1
+        if least <= c <= most:
+            return Found(u, c, payload, trials, Ending.FOUND)
+        if math.isnan(c):  # a rejected trial: move towards large u, that is towards the current iterate
+            nonfinite += 1
+            if nonfinite == NONFINITE_LIMIT:
+                return Found(u, c, None, trials, Ending.NONFINITE)
+            low = max(low, u)
+        else:
+            nonfinite = 0
+            if c > most:
+                high, above = min(high, u), Found(u, c, payload, trials, Ending.JUMP)
+            else:
+                low = max(low, u)
+        if not low * (1.0 + 2.0**-51) < high:
+            break
+        if bisect is not None:
+            u = bisect(low, high, u)
+        else:
+            guess = u * (aim / c) if c > 0.0 and math.isfinite(c) else (4.0 * u if not c > 0.0 else u / 4.0)
+            guided += 1
+            bisects = guided > FIXED_POINT_TRIALS and guided % 2 == 0
+            u = guess if low < guess < high and not bisects else geometric(low, high, u)
+        if not low < u < high:
+            break
+    if above is None:
+        return Found(u, math.nan, None, trials, Ending.FAILED)
+    return Found(above.u, above.residual, above.payload, trials, Ending.JUMP)
