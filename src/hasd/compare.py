@@ -39,7 +39,7 @@ class Comparison:
         ]
 
     def plot(self, ax: Any = None, *, reference: float | None = None) -> Any:
-        """f(x_t) - reference against evaluations (needs matplotlib); the reference is the best value seen by default."""
+        """f(x_t) - reference against evaluations (needs matplotlib); by default over the best value seen."""
         try:
             import matplotlib.pyplot as plt
         except ImportError as error:
@@ -78,6 +78,4 @@ def compare(
     if "trace" in common:
         raise TypeError("compare records a full trace itself; trace must not be given")
     settings = {"tol": 0.0, **common, "maxfun": budget}
-    return Comparison(
-        {label: minimize(fun, x0, method=name, **settings) for label, name in named.items()}, budget
-    )
+    return Comparison({label: minimize(fun, x0, method=name, **settings) for label, name in named.items()}, budget)

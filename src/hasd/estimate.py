@@ -61,7 +61,7 @@ class Certificate:
         """f* >= this, for any radius >= ||x_0 - x*||_2 (no radius needed where the cuts carry mu > 0).
 
         The minimum of (kappa/2)||u - v||^2 - 1/2||u - center||^2 over ||u - center|| <= R lies on the ray through v,
-        at distance s = min(R, kappa D/(kappa - 1)), D = ||v - center||.
+        at distance s = min(R, kappa D/(kappa - 1)), D = ||v - center||.  Rounding is taken off.
         """
         if self.weight == 0.0 or (radius is None and self.mu == 0.0):
             return -math.inf
@@ -70,7 +70,7 @@ class Certificate:
         s = free if radius is None else min(radius + self.offset, free)
         # kappa/2 (s - D)^2 - s^2/2, arranged so that nothing large cancels
         low = 0.5 * self.mu * self.weight * (s - self.reach) ** 2 + 0.5 * self.reach * (self.reach - 2.0 * s)
-        return (self.psi + low) / self.weight
+        return (self.psi + low - NOISE * (abs(self.psi) + abs(low))) / self.weight
 
 
 @dataclass(frozen=True)
@@ -141,7 +141,8 @@ class Estimate:
     def rescaled(self, f: float) -> Estimate:
         """The cuts scaled by the largest c <= 1 for which c A f <= min psi holds again: after L proved too small.
 
-        With l = sum of the cuts, l(center) = m and slope s at the center, min psi_c = c m - c^2 ||s||^2/(2 (1 + c mu A)).
+        With l = sum of the cuts, l(center) = m and slope s there, min psi_c = c m - c^2 ||s||^2/(2 (1 + c mu A)).
+        Where no c > 0 will do, the estimate without cuts.
         """
         A = self.weight
         if A * f <= self.psi:
@@ -156,9 +157,9 @@ class Estimate:
         psi = c * (slack + A * f) - 0.5 * (c * s) * (c * s / kappa)
         return Estimate(self.center, v, c * A, psi, self.mu)
 
-    def certificate(self, origin: Array | None = None) -> Certificate:
+    def certificate(self, origin: Array) -> Certificate:
         """What remains of this estimate when its vectors are let go; origin is the run's own x_0."""
-        offset = 0.0 if origin is None else norm2(self.center - origin)
+        offset = 0.0 if origin is self.center else norm2(self.center - origin)
         return Certificate(self.weight, self.psi, self.mu, norm2(self.v - self.center), offset)
 
 

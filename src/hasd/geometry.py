@@ -128,9 +128,7 @@ class Lp:
         u = xp.abs(g) / top
         root = u**q
         lost = (u == 0.0) & (g != 0.0)
-        if bool(
-            xp.any(lost)
-        ):  # entries more than 1e308 below the largest: |g|^q itself never underflows, q <= 1
+        if bool(xp.any(lost)):  # entries more than 1e308 below the largest: |g|^q itself never underflows, q <= 1
             root = xp.where(lost, xp.abs(g) ** q * top ** (-q), root)
         return (top * (dual_norm / top) ** (1.0 - q)) * (xp.sign(g) * root)
 

@@ -63,7 +63,7 @@ def geometry(p: Any, default: float) -> Geometry:
     """The l_p norm for a number, a user's own geometry as it is."""
     if p is None:
         return Lp(default)
-    if isinstance(p, str) or not (isinstance(p, numbers.Real) or isinstance(p, Geometry)):
+    if isinstance(p, str) or not isinstance(p, numbers.Real | Geometry):
         raise TypeError(
             f"p must be a number between 2 and inf, or an object with norm, dual_norm and steepest, got {p!r}"
         )

@@ -111,9 +111,7 @@ def minimize(
     gtol = 0.0 if gtol is None else inputs.number("gtol", gtol, least=0.0)
     limit = inputs.count("maxiter", maxiter, least=0)
     budget = inputs.count("maxfun", maxfun, least=1)
-    seconds = (
-        math.inf if time_limit is None else inputs.number("time_limit", time_limit, least=0.0, finite=False)
-    )
+    seconds = math.inf if time_limit is None else inputs.number("time_limit", time_limit, least=0.0, finite=False)
     if math.isinf(limit) and math.isinf(budget) and math.isinf(seconds):
         limit = DEFAULT_MAXITER
     if goal not in ("value", "gradient"):
@@ -250,14 +248,12 @@ def _returned(problem: Problem, outcome: loop.Outcome, goal: str) -> Evaluation:
     return best if best is not None and not last.f <= best.f else last
 
 
-def _result(
-    problem: Problem, method: Method, outcome: loop.Outcome, recorder: Recorder, goal: str
-) -> OptimizeResult:
+def _result(problem: Problem, method: Method, outcome: loop.Outcome, recorder: Recorder, goal: str) -> OptimizeResult:
     state = outcome.state
     e = _returned(problem, outcome, goal)
     columns = recorder.columns() if recorder.rows > 0 else None
     nfev, njev, nprod = problem.oracle.counts
-    certificates = (*state.certificates, state.estimate.certificate(getattr(state, "origin", None)))
+    certificates = (*state.certificates, state.estimate.certificate(state.origin))
     return build(
         status=outcome.status,
         note=state.note,

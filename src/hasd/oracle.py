@@ -164,9 +164,7 @@ class Oracle:
     @property
     def counts(self) -> tuple[int, int, int]:
         """(nfev, njev, nprod) asked for by the method."""
-        nfev, njev, nprod = (
-            total - mine for total, mine in zip(self.source.counts, self.recorded, strict=True)
-        )
+        nfev, njev, nprod = (total - mine for total, mine in zip(self.source.counts, self.recorded, strict=True))
         return nfev, njev, nprod
 
     @property

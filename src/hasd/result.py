@@ -70,9 +70,7 @@ class Gap:
     def lower(self, radius: float | None = None) -> float:
         """The best certified lower bound on f*; -inf where nothing is known yet."""
         if radius is None and self.mu == 0.0:
-            raise ValueError(
-                "gap() needs radius, an l_2 bound on the distance from x0 to a minimiser, because mu = 0"
-            )
+            raise ValueError("gap() needs radius, an l_2 bound on the distance from x0 to a minimiser, because mu = 0")
         if radius is not None and not radius >= 0.0:
             raise ValueError(f"radius must be a non-negative number, got {radius!r}")
         bounds = [certificate.lower(radius) for certificate in self.certificates]

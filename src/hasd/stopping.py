@@ -8,7 +8,7 @@ from .result import Status
 
 
 def gradient_within(tol: float, gtol: float) -> Criterion:
-    """||g||_{p*} <= max(tol ||g_0||_{p*}, gtol), at the point whose gradient the step used.  g = 0 always ends a run."""
+    """||g||_{p*} <= max(tol ||g_0||_{p*}, gtol), where the step took its gradient.  g = 0 always ends a run."""
 
     def criterion(state: State) -> Status | None:
         return Status.CONVERGED if state.grad_norm <= max(tol * state.grad_norm0, gtol) else None
@@ -16,7 +16,7 @@ def gradient_within(tol: float, gtol: float) -> Criterion:
     return criterion
 
 
-def iterations(maxiter: int) -> Criterion:
+def iterations(maxiter: float) -> Criterion:
     """At most so many iterations."""
 
     def criterion(state: State) -> Status | None:

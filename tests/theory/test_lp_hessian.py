@@ -1,4 +1,4 @@
-"""Lemma lp_hessian of the paper: the Hessian of ||z||_p^2, its minorant, its norm; each with a mutation that must fail."""
+"""Lemma lp_hessian of the paper: the Hessian of ||z||_p^2, its minorant, its norm; each with a mutation."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ DIMENSIONS = [1, 2, 5, 30]
 
 
 def points(d):
-    """Vectors of several shapes, none with an entry so small that a difference quotient at h = 1e-4 is blind."""
+    """Vectors of several shapes, no entry so small that a difference quotient at h = 1e-4 is blind."""
     rng = np.random.default_rng(d)
     spread = rng.uniform(0.3, 2.0, d) * rng.choice([-1.0, 1.0], d)
     return [np.ones(d), spread, np.linspace(0.5, 3.0, d)]
@@ -48,9 +48,7 @@ def without_p_minus_one(z, p):
     """Mutation: (1) with the factor (p - 1) dropped."""
     n = squared_norm(z, p) ** 0.5
     s = np.abs(z) ** (p - 2) * z
-    return 2 * n ** (2 - p) * np.diag(np.abs(z) ** (p - 2)) + 2 * (2 - p) * n ** (2 * (1 - p)) * np.outer(
-        s, s
-    )
+    return 2 * n ** (2 - p) * np.diag(np.abs(z) ** (p - 2)) + 2 * (2 - p) * n ** (2 * (1 - p)) * np.outer(s, s)
 
 
 def induced(H, v, p, q):
@@ -81,7 +79,7 @@ def test_1_breaks_without_p_minus_one(d, p):
 @pytest.mark.parametrize("p", EXPONENTS)
 @pytest.mark.parametrize("d", DIMENSIONS)
 def test_2_minorant(d, p):
-    """(2): the difference is positive semidefinite, also where entries of z vanish; it is singular along z."""
+    """(2): the difference is positive semidefinite, also where entries of z vanish, and singular along z."""
     for z in [*points(d), np.eye(d)[0]]:
         gap = lp_squared_hessian(z, p) - lp_squared_hessian_minorant(z, p)
         assert np.linalg.eigvalsh(gap)[0] >= -1e-12 * p
@@ -112,10 +110,9 @@ def test_3_norm_corrected_and_printed(d, p):
 @pytest.mark.parametrize("p", ABOVE_TWO)
 def test_3_breaks_without_the_dimension(p):
     """2, with no d, is false: at z = 1 the largest row sum, above every p -> p norm, falls below it."""
-    d = 10_000 if p < 3 else 400
+    d = 400
     rows = np.abs(lp_squared_hessian(np.ones(d), p)).sum(axis=1).max()
-    assert lp_hessian_norm_bound(d, p) <= rows
-    assert rows < 2 if p < 10 else rows < 2 * (p - 1)
+    assert lp_hessian_norm_bound(d, p) <= rows < 2
     # and so is any power of d below (p-2)/p: the minorant's own eigenvalue at z = 1 is the bound exactly
     minorant = np.linalg.norm(lp_squared_hessian_minorant(np.ones(8), p), 2)
     assert minorant == pytest.approx(lp_hessian_norm_bound(8, p))
@@ -125,7 +122,7 @@ def test_3_breaks_without_the_dimension(p):
 @pytest.mark.parametrize("p", EXPONENTS)
 @pytest.mark.parametrize("d", DIMENSIONS)
 def test_smoothness_norm_is_p_to_dual(d, p):
-    """p -> p*: between 2 (attained by v = z) and 2(p-1), whatever d; the p -> p norm leaves that range."""
+    """p -> p*: between 2 (attained by v = z) and 2(p-1), whatever d; both ends are attained."""
     low, high = lp_hessian_smoothness_range(p)
     rng = np.random.default_rng(7)
     for z in points(d):
@@ -137,4 +134,4 @@ def test_smoothness_norm_is_p_to_dual(d, p):
         near = np.array([1.0, 1.0, *np.zeros(d - 2)])
         away = np.array([1.0, -1.0, *np.zeros(d - 2)])
         H = lp_squared_hessian(near, p)
-        assert away @ H @ away == pytest.approx(high * np.linalg.norm(away, p) ** 2)  # 2(p-1) is attained
+        assert away @ H @ away == pytest.approx(high * np.linalg.norm(away, p) ** 2)

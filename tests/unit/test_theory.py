@@ -1,4 +1,4 @@
-"""hasd.theory agrees with itself: constants, inversions, monotonicity, and the scalar recurrences behind the growth."""
+"""hasd.theory agrees with itself: constants, inversions, monotonicity, the recurrences behind the growth."""
 
 import inspect
 import math
@@ -95,7 +95,7 @@ def test_constants_follow_from_one_another():
 
 @given(L=positive, R=positive, G=gain, T=count)
 def test_main_bounds_are_ordered(L, R, G, T):
-    """tight <= 72 <= 162 <= 324; a first gain only helps; the certificate at the guaranteed weight is the bound."""
+    """tight <= 72 <= 162 <= 324; a first gain helps; the certificate at the guaranteed weight is the bound."""
     chain = [theory.main_bound(L, R, G, T, c) for c in (theory.MAIN, theory.MAIN_LEMMA3, theory.MAIN_PAPER)]
     assert chain == sorted(chain)
     assert theory.tight_bound(L, R, G, T, window=4.0) <= chain[0]
@@ -130,7 +130,7 @@ def test_iterations_invert_bounds(L, R, G, eps):
 
 @given(L=positive, R=positive, G=gain, eps=st.floats(1e-3, 10.0))
 def test_stops_match_the_iterations(L, R, G, eps):
-    """At the T of a corollary the guaranteed weights pass the corresponding stop; ours never later than printed."""
+    """At the T of a corollary the guaranteed weights pass its stop; ours never later than printed."""
     T = theory.gradient_norm_iterations(L, R, G, eps)
     assert theory.weight_bound(L, G, T) >= theory.gradient_norm_weight(L, R, eps) * (1 - 1e-9)
     assert theory.gradient_norm_iterations(L, R, G, eps, theory.GRADIENT_PAPER) >= T
@@ -191,7 +191,7 @@ def test_e_squared_has_the_best_worst_case(factor):
 
 @given(L=positive, steps=gains)
 def test_growth_of_published_weights(L, steps):
-    """a^2 = A'/(18 L rho), rho anywhere in [1/2, 2]/r^2: Lemma 3 unrounded, with the first gain counted twice."""
+    """a^2 = A'/(18 L rho), rho in [1/2, 2]/r^2: Lemma 3 unrounded, with the first gain counted twice."""
     A = total = 0.0
     for r, u in steps:
         c = 1 / (18 * L * (0.5 + 1.5 * u) / r**2)
@@ -211,7 +211,7 @@ def test_growth_constant_cannot_be_improved():
 
 @given(L=positive, steps=gains, mu=st.floats(1e-6, 1.0), window=st.floats(1.0, 4.0))
 def test_growth_of_tight_and_strong_weights(L, steps, mu, window):
-    """L rho a^2 = A' (1 + mu A'), rho in [1, window]/r^2, mu <= L rho: growth plain (mu = 0) and geometric."""
+    """L rho a^2 = A' (1 + mu A'), rho in [1, window]/r^2, mu <= L rho: plain (mu = 0) and geometric."""
     top = max(r for r, _ in steps)
     mu = mu * L / top**2 * 0.999
     plain = strong = total = 0.0
@@ -243,9 +243,7 @@ def test_strong_weight_survives_extremes():
 def test_distances(L, R, G, t):
     """12 <= 54; the form in weights implies the form in t; v adds R; D_R is of degree 2 as it must be."""
     ours = theory.distance_bound(R, t, G)
-    assert (
-        ours <= theory.distance_bound(R, t) <= theory.distance_bound(R, t, constant=theory.DISTANCE_CORRECTED)
-    )
+    assert ours <= theory.distance_bound(R, t) <= theory.distance_bound(R, t, constant=theory.DISTANCE_CORRECTED)
     A = theory.weight_bound(L, G, t)
     assert theory.distance_bound_from_weight(L, R, A, t * A) == pytest.approx(ours)
     assert theory.coupling_distance_bound(R, t, G) == pytest.approx(ours + R)
@@ -255,7 +253,7 @@ def test_distances(L, R, G, t):
 
 @given(L=positive, A=positive, step=positive)
 def test_slack_from_step_contains_slack_from_gradient(L, A, step):
-    """||g|| <= 3 L ||x+ - y||: the sharper slack is never the smaller, and progress is twice it per weight."""
+    """||g|| <= 3 L ||x+ - y||, with equality here: the two slacks and the two progresses meet."""
     g = 3 * L * step
     assert theory.slack_from_step(L, A, step) == pytest.approx(theory.slack_from_gradient(L, A, g))
     assert theory.progress_from_step(L, step) == pytest.approx(theory.progress_from_gradient(L, g))
@@ -264,7 +262,7 @@ def test_slack_from_step_contains_slack_from_gradient(L, A, step):
 
 @given(psi=st.floats(-50, 50), A=positive, R=positive, m=st.floats(0.0, 50.0), share=unit)
 def test_certificate_is_the_minimum_over_the_ball(psi, A, R, m, share):
-    """psi* + k/2 (u - m)^2 - u^2/2 over u in [-R, R]: never above, attained, and never below the form with max(0, .)."""
+    """psi* + k/2 (u - m)^2 - u^2/2 over |u| <= R: never above, attained, never below the form with max(0, .)."""
     rounding = 1e-9 * (1 + abs(psi) + (1 + A) * (m + R) ** 2) / A
     for mu in (0.0, share):
         mu = mu if mu > 1e-3 else 0.0
@@ -310,11 +308,7 @@ def test_geometry_and_search(d, p, R, L):
 def test_rivals_are_ordered(L, R, T, p, gap):
     """AGD = LC <= estimate sequence and <= the LC certificate; the orders match and run from T^-2 to T^-1."""
     agd = theory.accelerated_gradient_bound(L, R, T)
-    assert (
-        theory.linear_coupling_bound(L, R, T)
-        == agd
-        == pytest.approx(theory.tight_bound(L, R, 1.0, T, 1.0, 1.0))
-    )
+    assert theory.linear_coupling_bound(L, R, T) == agd == pytest.approx(theory.tight_bound(L, R, 1.0, T, 1.0, 1.0))
     assert theory.certificate_gap(R, theory.linear_coupling_weight(L, T)) <= agd * (1 + 1e-12)
     assert agd <= theory.estimate_sequence_bound(L, R, T)
     assert agd <= theory.gradient_descent_bound(L, R, T) * (1 + 1e-12)

@@ -41,6 +41,7 @@ class State:
     at: Evaluation  # the evaluation whose gradient the step used (t = 0: at x_0)
     grad_norm: float  # its dual norm
     grad_norm0: float  # the same at x_0 of the run, for the relative tolerance
+    origin: Array  # x_0 of the run, from which the user's radius is measured
     L: float  # smoothness constant the step relied on; NaN before the first backtracking
     estimate: Estimate  # psi_t
     L_next: float = math.nan  # where the next backtracking starts; NaN: anywhere
@@ -95,6 +96,7 @@ def first_state(problem: Problem, start: Evaluation, mu: float = 0.0) -> dict[st
         "at": start,
         "grad_norm": grad_norm,
         "grad_norm0": grad_norm,
+        "origin": start.x,
         "L": math.nan if problem.L is None else problem.L,
         "L_next": math.nan if problem.L is None else problem.L,
         "estimate": Estimate(center=start.x, v=start.x, mu=mu),
@@ -174,9 +176,7 @@ def descend(problem: Problem, e: Evaluation, L: float, *, gradient: bool = False
     raise Stop(Status.PRECISION)
 
 
-def _try(
-    problem: Problem, e: Evaluation, x: Array, L: float, N: float, trials: int, gradient: bool
-) -> Descent | None:
+def _try(problem: Problem, e: Evaluation, x: Array, L: float, N: float, trials: int, gradient: bool) -> Descent | None:
     """Evaluate a step and measure the curvature along it; None where it is not finite."""
     there = problem.oracle.evaluate(x) if gradient else None
     f = problem.oracle.value(x) if there is None else there.f

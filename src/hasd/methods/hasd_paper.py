@@ -9,7 +9,7 @@ Algorithm.  Find rho > 0 such that, with a^2 = (A_t + a)/(18 L rho), y = (A_t x_
 Guarantee.  A_t f(x_t) + B_t <= min psi_t with B_t = sum A_{i+1} ||grad f(x_{i+1})||_{p*}^2/(18 L) (Lemma 2), hence
             f(x_T) - f* <= 324 L R^2/(G^2 T^2) as printed; the same proof unrounded gives 72 in place of 324.
 Note.       At p = inf the residual can jump over the window; the search then takes the side that keeps Lemma 2.
-            L is backtracked on Lemma 1's inequality <grad f(x+), y - x+> >= ||grad f(x+)||_{p*}^2/(9L): all the proof uses.
+            L is backtracked on Lemma 1's <grad f(x+), y - x+> >= ||grad f(x+)||_{p*}^2/(9L): all that the proof uses.
 Reference.  Bai & Bullins, Faster Acceleration for Steepest Descent (COLT 2025), Algorithm 1, Lemmas 1-3, Theorem 1.
 
 >>> import numpy as np, hasd
@@ -48,7 +48,6 @@ class HASDPaper:
     """Algorithm 1."""
 
     search: str = "warm"
-    constant: float = CONSTANT
     name: str = "hasd-paper"
     default_p: float = math.inf
 
@@ -93,7 +92,7 @@ class HASDPaper:
         if not e.finite:
             return Found(math.nan, math.nan, None, 1, Ending.NONFINITE)
         rho = 1.0 / gain_at(problem, e) ** 2
-        return Found(rho, 1.0, (increment(0.0, self.constant * L * rho), e, L), 1, Ending.FOUND)
+        return Found(rho, 1.0, (increment(0.0, CONSTANT * L * rho), e, L), 1, Ending.FOUND)
 
     def _search(self, problem: Problem, state: State) -> Found[Trial]:
         """Line 3: rho and x_{t+1} that fit each other."""
@@ -102,7 +101,7 @@ class HASDPaper:
         def residual(rho: float) -> tuple[float, Trial]:
             L = state.L_next
             while True:
-                a = increment(estimate.weight, self.constant * L * rho)
+                a = increment(estimate.weight, CONSTANT * L * rho)
                 y = problem.oracle.evaluate(estimate.couple(state.x, a))
                 if not y.finite:
                     return math.nan, (a, y, L)
@@ -117,10 +116,10 @@ class HASDPaper:
             return search(residual, 1.0 / gain_at(problem, start) ** 2, WINDOW)
 
         def rho_of(theta: float) -> float:  # theta = A_t/A_{t+1}
-            return theta / (self.constant * state.L_next * (1.0 - theta) ** 2 * estimate.weight)
+            return theta / (CONSTANT * state.L_next * (1.0 - theta) ** 2 * estimate.weight)
 
         def theta_of(rho: float) -> float:
-            return 1.0 - estimate.share(increment(estimate.weight, self.constant * state.L_next * rho))
+            return 1.0 - estimate.share(increment(estimate.weight, CONSTANT * state.L_next * rho))
 
         def bisect(low: float, high: float, last: float) -> float:
             return rho_of(0.5 * (theta_of(low) + theta_of(high)))

@@ -19,7 +19,6 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..geometry import Array
 from ..oracle import Evaluation
 from .base import Problem, State
 from .hasd import HASD
@@ -36,7 +35,6 @@ class RestartState(State):
     """A state of the inner method, numbered across epochs."""
 
     inner: State = None  # type: ignore[assignment]  # the epoch's own state
-    origin: Array = None  # x_0 of the whole run
     epoch: int = 0  # i, the number of restarts so far
 
 
@@ -64,7 +62,7 @@ class HASDRestart:
     def init(self, problem: Problem, start: Evaluation) -> RestartState:
         """x_outer,0 = x_0."""
         inner = self._method().init(replace(problem, mu=0.0), start)
-        return _wrap(inner, iteration=0, origin=start.x)
+        return _wrap(inner)
 
     def step(self, problem: Problem, state: State) -> RestartState:
         """One inner iteration, after a restart where one is due."""

@@ -51,9 +51,7 @@ class HeavyBall:
         e = state.at
         step = descend(problem, e, problem.L or state.L, gradient=state.L != state.L)
         x = step.x + self.momentum * (state.x - state.previous)
-        there, trials = (
-            (step.e, step.trials) if state.iteration == 0 and step.e else evaluate_near(problem, x, e.x)
-        )
+        there, trials = (step.e, step.trials) if state.iteration == 0 and step.e else evaluate_near(problem, x, e.x)
         L = step.L if problem.L else max(step.L, observed_smoothness(problem.geometry, e, there))
         return replace(
             state,

@@ -1,7 +1,7 @@
 """Linear coupling of steepest and mirror descent in the l_p norm.
 
 Problem.    min f(x), f convex and L-smooth w.r.t. the l_p norm.
-Algorithm.  y = tau v_t + (1 - tau) x_t,   x_{t+1} = y - s_p(grad f(y))/L,   v_{t+1} = v_t - a grad f(y),  tau = 1/(a L),
+Algorithm.  y = tau v_t + (1 - tau) x_t,  x_{t+1} = y - s_p(grad f(y))/L,  v_{t+1} = v_t - a grad f(y),  tau = 1/(a L),
             weights="published":  a = (t + 2)/(2L), as in the reference;
             weights="tight":      a from L a^2 = A_{t+1}, which is HASD's tight form with rho fixed to 1.
             The mirror map is 1/2 ||.||_2^2, which is 1-strongly convex w.r.t. l_p for every p >= 2 (l_inf included).

@@ -36,9 +36,7 @@ class Affine(Objective):
 
     identity_allowed: ClassVar[bool] = False
 
-    def __init__(
-        self, loss: Loss, A: Matrix | None, b: npt.ArrayLike | None = None, ridge: float = 0.0
-    ) -> None:
+    def __init__(self, loss: Loss, A: Matrix | None, b: npt.ArrayLike | None = None, ridge: float = 0.0) -> None:
         """Check and keep the data."""
         self.loss = loss
         self.ridge = as_scalar(ridge, "ridge", ">= 0", lambda value: value >= 0.0)
@@ -108,9 +106,7 @@ class LogSumExp(Affine):
     Smoothness(2.0, exact=True)
     """
 
-    def __init__(
-        self, A: Matrix, b: npt.ArrayLike | None = None, alpha: float = 1.0, ridge: float = 0.0
-    ) -> None:
+    def __init__(self, A: Matrix, b: npt.ArrayLike | None = None, alpha: float = 1.0, ridge: float = 0.0) -> None:
         """Check and keep the data."""
         super().__init__(LogSumExpLoss(alpha), A, b, ridge)
 

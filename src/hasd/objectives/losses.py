@@ -20,7 +20,7 @@ from hasd.objectives.smoothness import Smoothness
 class Curvature(NamedTuple):
     """phi''(z) = Diag(diagonal) - rank_one rank_one^T, positive semidefinite.
 
-    ``rank_one`` is None for a separable loss.  Factors such as 1/alpha and 1/n are in both: no scale is left out.
+    ``rank_one`` is None for a separable loss.  Factors such as 1/alpha and 1/n are in both already.
 
     >>> Curvature(np.array([2.0, 3.0]), None).times(np.array([1.0, 1.0]))
     array([2., 3.])
@@ -32,11 +32,7 @@ class Curvature(NamedTuple):
     def times(self, W: Vector) -> Vector:
         """phi''(z) W for a vector, or for a matrix of columns: two passes over n a column."""
         product = (self.diagonal * W.T).T
-        return (
-            product
-            if self.rank_one is None
-            else product - np.multiply.outer(self.rank_one, self.rank_one @ W)
-        )
+        return product if self.rank_one is None else product - np.multiply.outer(self.rank_one, self.rank_one @ W)
 
 
 class Loss(Protocol):
@@ -196,9 +192,7 @@ class LogisticLoss:
         y = as_data(self.y, None, "y")
         if not (np.abs(y) == 1.0).all():
             found = ", ".join(f"{label:g}" for label in np.unique(y)[:5])
-            raise ValueError(
-                f"y must hold labels -1 and 1 only, got {found}; convert 0/1 labels with 2*y - 1"
-            )
+            raise ValueError(f"y must hold labels -1 and 1 only, got {found}; convert 0/1 labels with 2*y - 1")
         object.__setattr__(self, "y", y)
 
     def _exponentials(self, z: Vector) -> tuple[float, Vector, Vector]:

@@ -53,9 +53,7 @@ def as_matrix(A: Matrix, name: str) -> Matrix:
     if not (sparse or isinstance(A, LinearOperator)):
         A = np.asarray(A)
     if np.dtype(A.dtype).kind not in "biuf":
-        raise TypeError(
-            f"{name} must be a real ndarray, sparse matrix or LinearOperator, got dtype {A.dtype}"
-        )
+        raise TypeError(f"{name} must be a real ndarray, sparse matrix or LinearOperator, got dtype {A.dtype}")
     if len(A.shape) != 2 or 0 in A.shape:
         raise ValueError(f"{name} must be 2-D with at least one row and one column, got shape {A.shape}")
     if isinstance(A, LinearOperator):

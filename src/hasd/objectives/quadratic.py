@@ -53,9 +53,7 @@ class Quadratic(Objective):
         """f(x) and Hx + c; one product."""
         point = as_point(x, self.dimension, "x")
         Hx = self.forward(point)
-        return float((0.5 * Hx + self.c) @ point.astype(float, copy=False)), in_precision_of(
-            point, Hx + self.c
-        )
+        return float((0.5 * Hx + self.c) @ point.astype(float, copy=False)), in_precision_of(point, Hx + self.c)
 
     def smoothness(self, p: float) -> Smoothness:
         """min(max|lambda| d^{1-2/p}, ||H||_{p*} entrywise)."""
@@ -74,6 +72,4 @@ def _check_symmetric(H: Matrix) -> None:
         step = max(2**20 // len(H), 1)  # a block of rows at a time: no temporary of the size of H
         asymmetry = max(np.abs(H[i : i + step] - H[:, i : i + step].T).max() for i in range(0, len(H), step))
     if asymmetry > float(np.finfo(H.dtype).eps) ** 0.75 * size:
-        raise ValueError(
-            f"H must be symmetric, got max|H - H^T| = {asymmetry:.3g}; pass (H + H.T)/2 if meant"
-        )
+        raise ValueError(f"H must be symmetric, got max|H - H^T| = {asymmetry:.3g}; pass (H + H.T)/2 if meant")

@@ -16,9 +16,7 @@ _RULES = {
 
 _RULE_OF = {
     **dict.fromkeys(("L", "mu", "eps", "rho", "constant", "A", "gap"), "positive"),
-    **dict.fromkeys(
-        ("R", "grad_norm", "step_norm", "first_gain", "weight", "weight_sum", "moved"), "nonnegative"
-    ),
+    **dict.fromkeys(("R", "grad_norm", "step_norm", "first_gain", "weight", "weight_sum", "moved"), "nonnegative"),
     **dict.fromkeys(("G", "window", "slack"), "at_least_one"),
     **dict.fromkeys(("T", "t", "d"), "count"),
     "psi": "number",

@@ -98,9 +98,7 @@ def gradient_norm_iterations(L: float, R: float, G: float, eps: float, constant:
     return ceiling(constant * L * R / (G * eps))
 
 
-def gradient_norm_iterations_best(
-    L: float, R: float, G: float, eps: float, constant: float = GRADIENT_BEST
-) -> int:
+def gradient_norm_iterations_best(L: float, R: float, G: float, eps: float, constant: float = GRADIENT_BEST) -> int:
     """T = ceil(16 (L R / (G eps))^{2/3})  =>  min_{t <= T} ||grad f(x_t)||_{p*} <= eps.
 
     Second gradient-norm corollary of the paper, printed with 21: right, loose (its proof prints sum G_t^2 t

@@ -145,9 +145,7 @@ def certificate_gap(R: float, A: float) -> float:
     return R**2 / (2.0 * A)
 
 
-def main_bound(
-    L: float, R: float, G: float, T: int, constant: float = MAIN, first_gain: float = 0.0
-) -> float:
+def main_bound(L: float, R: float, G: float, T: int, constant: float = MAIN, first_gain: float = 0.0) -> float:
     """f(x_T) - f* <= 72 L R^2 / (G T + r_1)^2  <=  72 L R^2 / (G^2 T^2)  <=  324 L R^2 / (G^2 T^2).
 
     Theorem 1 of the paper, printed with 324: right but loose (:data:`MAIN_PAPER`).  Its Lemma 3 as printed
@@ -256,9 +254,7 @@ def search_diameter(R: float, constant: float = DISTANCE) -> float:
     return (1.0 + constant / 2.0) * (20.0 + 1.5 * constant) * R**2
 
 
-def search_trials_bound(
-    L: float, R: float, d: int, p: float, eps: float, *, as_printed: bool = True
-) -> float:
+def search_trials_bound(L: float, R: float, d: int, p: float, eps: float, *, as_printed: bool = True) -> float:
     """trials <= 9 + 5(p-2)/(2p) log2(d) + log2(L D_R / eps),  0 < eps <= L D_R / 6.
 
     Theorem 2 of the paper.  NOT ESTABLISHED for p > 2, an observation only: Lemma d_theta bounds the norm of

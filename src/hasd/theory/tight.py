@@ -92,8 +92,8 @@ def tight_gradient_norm_iterations_best(
     """T = ceil((12 window k^2/(k-1))^{1/3} (L R/(G eps))^{2/3})  =>  min_{t<T} ||grad f(y_t)||_{p*} <= eps.
 
     Ours, for k/r^2 <= rho <= window k/r^2, k = ``slack`` > 1: keeping rho a factor k too large leaves
-    (1 - 1/k) A_{t+1} ||g(y_t)||_{p*}^2/(2 L) in psi*.  k = 2 is best: 48^{1/3} = 3.63, against 16 for Algorithm 1.
-    G <= G_t is needed for every t.
+    (1 - 1/k) A_{t+1} ||g(y_t)||_{p*}^2/(2 L) in psi*.  k = 2 is best: 48^{1/3} = 3.63, against 16 for
+    Algorithm 1.  G <= G_t is needed for every t.
 
     >>> tight_gradient_norm_iterations_best(1.0, 1.0, 1.0, eps=1e-3)
     364

@@ -1,0 +1,141 @@
+"""Problems with a known optimum, and ways to run methods on them."""
+
+from dataclasses import dataclass
+from functools import cache
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.linalg import cho_factor, cho_solve
+
+import hasd
+from hasd import objectives
+
+NORMS = (2.0, 2.5, 3.0, 4.0, 10.0, np.inf)
+
+
+@dataclass(frozen=True)
+class Known:
+    """An objective with its start, optimum and optimal value."""
+
+    name: str
+    f: Any
+    x0: np.ndarray
+    x_star: np.ndarray
+    f_star: float
+    mu: float = 0.0
+
+    @property
+    def R(self) -> float:
+        return float(np.linalg.norm(self.x0 - self.x_star))
+
+    def L(self, p: float) -> float:
+        return float(self.f.smoothness(p))
+
+
+def newton(f, hessian, x):
+    """An optimum found without any code of ours but the gradient: damped Newton with the exact Hessian."""
+    for _ in range(200):
+        value, g = f.value_and_grad(x)
+        step = cho_solve(cho_factor(hessian(x) + 1e-14 * np.eye(x.size)), g)
+        t = 1.0
+        while f(x - t * step) > value - 0.25 * t * (g @ step) and t > 1e-12:
+            t *= 0.5
+        if t <= 1e-12 or g @ step < 1e-24:
+            break
+        x = x - t * step
+    assert np.linalg.norm(f.value_and_grad(x)[1]) < 1e-9
+    return x
+
+
+def affine_hessian(f, A, ridge):
+    """A^T phi'' A + ridge I, written out with NumPy."""
+
+    def hessian(x):
+        z = A @ x - f.b
+        if isinstance(f, objectives.Logistic):
+            s = 1.0 / (1.0 + np.exp(-z))
+            inner = np.diag(s * (1.0 - s)) / A.shape[0]
+        else:
+            w = np.exp((z - z.max()) / f.loss.alpha)
+            w /= w.sum()
+            inner = (np.diag(w) - np.outer(w, w)) / f.loss.alpha
+        return A.T @ inner @ A + ridge * np.eye(A.shape[1])
+
+    return hessian
+
+
+@cache
+def quadratic() -> Known:
+    """A random rotation, condition number 1000."""
+    rng = np.random.default_rng(1)
+    Q, _ = np.linalg.qr(rng.standard_normal((12, 12)))
+    H = Q @ np.diag(np.geomspace(1e-2, 10.0, 12)) @ Q.T
+    H = 0.5 * (H + H.T)
+    x_star = rng.standard_normal(12)
+    f = objectives.Quadratic(H, -H @ x_star)
+    return Known("quadratic", f, np.zeros(12), x_star, f(x_star), mu=1e-2)
+
+
+@cache
+def diagonal() -> Known:
+    """A diagonal quadratic with one steep direction, started on it: the smoothness inequality is tight."""
+    h = np.array([10.0, 0.1, 0.05, 0.01])
+    f = objectives.Quadratic(np.diag(h))
+    return Known("diagonal", f, np.array([1.0, 1.0, 1.0, 1.0]), np.zeros(4), 0.0, mu=0.01)
+
+
+@cache
+def log_sum_exp() -> Known:
+    """The paper's experiment with random signs (well-posed at mu = 0)."""
+    rng = np.random.default_rng(2)
+    A = rng.choice([-1.0, 1.0], (80, 10)) * (rng.random((80, 10)) < 0.8)
+    f = objectives.LogSumExp(A, rng.standard_normal(80))
+    x_star = newton(f, affine_hessian(f, A, 0.0), np.zeros(10))
+    return Known("log-sum-exp", f, np.full(10, 0.7), x_star, f(x_star))
+
+
+@cache
+def softmax() -> Known:
+    """The appendix's example from a random start: x* = 0."""
+    f = objectives.SymmetricSoftmax(alpha=0.5)
+    return Known("softmax", f, np.random.default_rng(3).standard_normal(15), np.zeros(15), 0.5 * np.log(30.0))
+
+
+@cache
+def logistic() -> Known:
+    """Ridge logistic regression, mu = 0.02."""
+    rng = np.random.default_rng(4)
+    A = rng.standard_normal((60, 8)) * np.geomspace(3.0, 0.3, 8)
+    y = np.where(A @ rng.standard_normal(8) + rng.standard_normal(60) > 0, 1.0, -1.0)
+    f = objectives.Logistic(A, y, ridge=0.02)
+    signed = A * y[:, None]
+
+    def hessian(x):
+        s = 1.0 / (1.0 + np.exp(signed @ x))
+        return (signed.T * (s * (1.0 - s))) @ signed / 60 + 0.02 * np.eye(8)
+
+    x_star = newton(f, hessian, np.zeros(8))
+    return Known("logistic", f, np.full(8, 1.0), x_star, f(x_star), mu=0.02)
+
+
+PROBLEMS = (quadratic, diagonal, log_sum_exp, softmax, logistic)
+STRONG = (quadratic, diagonal, logistic)
+
+every_problem = pytest.mark.parametrize("known", PROBLEMS, ids=lambda make: make.__name__)
+strongly_convex = pytest.mark.parametrize("known", STRONG, ids=lambda make: make.__name__)
+every_norm = pytest.mark.parametrize("p", NORMS, ids=lambda p: f"p={p:g}")
+
+
+def run(known: Known, method: str, p: float, T: int, L: float | str | None = "declared", **options):
+    """The first T + 1 states (fewer where the method ends by itself)."""
+    if L == "declared":
+        L = known.L(p)
+    options.setdefault("mu", 0.0)
+    return list(islice(hasd.iterate(known.f, known.x0, method=method, p=p, L=L, **options), T + 1))
+
+
+def allowance(*values: float) -> float:
+    """What rounding may add to a comparison of these values."""
+    return 1e-11 * max(1.0, *(abs(value) for value in values))
