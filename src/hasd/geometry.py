@@ -126,11 +126,11 @@ class Lp:
             return dual_norm * xp.sign(g)
         q = 1.0 / (self.p - 1.0)
         u = xp.abs(g) / top
-        root = u**q
-        lost = (u == 0.0) & (g != 0.0)
-        if bool(xp.any(lost)):  # entries more than 1e308 below the largest: |g|^q itself never underflows, q <= 1
-            root = xp.where(lost, xp.abs(g) ** q * top ** (-q), root)
-        return (top * (dual_norm / top) ** (1.0 - q)) * (xp.sign(g) * root)
+        s = (top * (dual_norm / top) ** (1.0 - q)) * (xp.sign(g) * u**q)
+        faint = u < 1024.0 * float(xp.finfo(g.dtype).smallest_normal)
+        if bool(xp.any(faint)):  # u may have underflowed; |g|^q and ||g||^{1-q} apart never do, as 0 < q <= 1
+            s = xp.where(faint, xp.sign(g) * (xp.abs(g) ** q * dual_norm ** (1.0 - q)), s)
+        return s
 
 
 def gain(geometry: Geometry, g: Array) -> float:

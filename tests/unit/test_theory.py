@@ -144,6 +144,16 @@ def test_stops_match_the_iterations(L, R, G, eps):
     assert theory.tight_gradient_norm_iterations_best(L, R, G, eps) <= best
 
 
+@given(slack=st.floats(1.1, 9.0), window=st.floats(1.0, 4.0), G=gain)
+def test_tight_best_gradient_count(slack, window, G):
+    """At its T the weights guaranteed under rho <= window k/r^2 bring the gradient to eps, and barely."""
+    L, R, eps = 2.0, 3.0, 1e-6
+    T = theory.tight_gradient_norm_iterations_best(L, R, G, eps, window, slack)
+    total = theory.tight_weight_bound(L, G, 1, window * slack) * T * (T + 1) * (2 * T + 1) / 6
+    last = theory.tight_weight_bound(L, G, T, window * slack)
+    assert 0.95 * eps <= theory.tight_gradient_norm_bound(L, R, last, (1 - 1 / slack) * total) <= eps
+
+
 @given(L=positive, R=positive, A=positive, extra=st.floats(0.0, 1e6))
 def test_joint_gradient_bound_beats_both_stops(L, R, A, extra):
     """The bound from A_T and sum A_t together is below each alone."""
@@ -151,6 +161,8 @@ def test_joint_gradient_bound_beats_both_stops(L, R, A, extra):
     assert joint <= math.sqrt(L / A) * R * (1 + 1e-12)
     assert joint <= 3 * R * math.sqrt(L / (A + extra)) * (1 + 1e-12)
     assert theory.tight_gradient_norm_bound(L, R, A, extra) <= math.sqrt(L / A) * R * (1 + 1e-12)
+    assert theory.gradient_norm_bound(L, R, A, 0.0) == pytest.approx(math.sqrt(L / A) * R)
+    assert theory.tight_gradient_norm_bound(L, R, A, 0.0) == pytest.approx(math.sqrt(L / A) * R)
 
 
 @given(slack=st.floats(1.01, 20.0))

@@ -16,11 +16,12 @@ True
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 from ..oracle import Evaluation
-from .base import Problem, State
+from .base import Method, Problem, State
 from .hasd import HASD
 from .hasd_paper import HASDPaper
 
@@ -28,6 +29,8 @@ PERIOD = 36.0
 """T = (36/G_hat) sqrt(L/mu): Algorithm 2."""
 CERTIFIED = 2.0
 """A_t >= 2/mu halves the gap."""
+
+INNER: dict[str, Callable[[], Method]] = {"hasd-paper": HASDPaper, "hasd": HASD}
 
 
 @dataclass(frozen=True)
@@ -40,11 +43,11 @@ class RestartState(State):
 
 @dataclass(frozen=True)
 class HASDRestart:
-    """Algorithm 2; `inner` may be "hasd-paper" (as printed) or "hasd" (the tight form)."""
+    """Algorithm 2; `inner` is "hasd-paper" (as printed), "hasd" (the tight form), or a method object."""
 
     G_hat: float | None = None
     constant: float = PERIOD
-    inner: str = "hasd-paper"
+    inner: str | Method = "hasd-paper"
     name: str = "hasd-restart"
     default_p: float = math.inf
     needs_mu: bool = True
@@ -53,11 +56,11 @@ class HASDRestart:
         """Refuse a G_hat below 1 (gains are at least 1) and an unknown inner method."""
         if self.G_hat is not None and not self.G_hat >= 1.0:
             raise ValueError(f"G_hat must be at least 1, as every gain is, got {self.G_hat!r}")
-        if self.inner not in ("hasd-paper", "hasd"):
-            raise ValueError(f"inner must be hasd-paper or hasd, got {self.inner!r}")
+        if isinstance(self.inner, str) and self.inner not in INNER:
+            raise ValueError(f"inner must be {', '.join(INNER)} or a method object, got {self.inner!r}")
 
-    def _method(self) -> HASDPaper | HASD:
-        return HASDPaper() if self.inner == "hasd-paper" else HASD()
+    def _method(self) -> Method:
+        return INNER[self.inner]() if isinstance(self.inner, str) else self.inner
 
     def init(self, problem: Problem, start: Evaluation) -> RestartState:
         """x_outer,0 = x_0."""

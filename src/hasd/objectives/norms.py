@@ -101,8 +101,7 @@ def diameter(M: Matrix, q: float) -> float:
     for i, left in enumerate(_blocks(M)):
         for j, right in enumerate(_blocks(M)):
             if j >= i:
-                distances = cdist(left, right, "cityblock") if q == 1.0 else cdist(left, right, "minkowski", p=q)
-                best = max(best, float(distances.max()))
+                best = max(best, float(cdist(left, right, "minkowski", p=q).max()))
     return best
 
 

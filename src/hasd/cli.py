@@ -1,0 +1,112 @@
+"""The command line: ``hasd reproduce figure|softmax|search|restart|gradnorm|all``.  Parse, call, write."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import Field, fields, replace
+from pathlib import Path
+
+from . import __version__
+from .experiments import EXPERIMENTS, Experiment, Workers, collect, save
+
+FAILED, INTERRUPTED = 1, 130
+"""Exit codes beside 0; argparse itself ends with 2 on a wrong usage."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command; the exit code."""
+    options = parser().parse_args(argv)
+    chosen = list(EXPERIMENTS.values()) if options.experiment == "all" else [EXPERIMENTS[options.experiment]]
+    try:
+        with Workers(options.jobs) as workers:
+            for experiment in chosen:
+                for path in save(experiment, _sizes(experiment, options), workers, options.out):
+                    print(path, flush=True)
+        print(collect(list(EXPERIMENTS), options.out))
+    except (ValueError, OSError, ImportError) as error:
+        print(f"hasd: error: {error}", file=sys.stderr)
+        return FAILED
+    except BrokenProcessPool:
+        print("hasd: error: a worker process died; was it out of memory? Try --jobs 1", file=sys.stderr)
+        return FAILED
+    except KeyboardInterrupt:
+        print("hasd: interrupted", file=sys.stderr)
+        return INTERRUPTED
+    return 0
+
+
+def parser() -> argparse.ArgumentParser:
+    """The options; those of an experiment are the fields of its sizes."""
+    top = argparse.ArgumentParser(prog="hasd", description="Accelerated steepest descent in any l_p norm.")
+    top.add_argument("--version", action="version", version=f"hasd {__version__}")
+    commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    reproduce = commands.add_parser(
+        "reproduce",
+        help="run the paper's experiments: tables, figures, report",
+        description="Run the paper's experiments and write CSV tables, PNG and PDF figures and a Markdown report.",
+    )
+    experiments = reproduce.add_subparsers(dest="experiment", required=True, metavar="EXPERIMENT")
+    for experiment in EXPERIMENTS.values():
+        one = _subcommand(experiments, experiment.name, experiment.summary)
+        for option in fields(experiment.sizes):
+            if "help" in option.metadata and option.name != "seed":
+                _add(one, option)
+    _subcommand(experiments, "all", "all of these, at their default sizes")
+    return top
+
+
+def _subcommand(
+    experiments: argparse._SubParsersAction[argparse.ArgumentParser], name: str, text: str
+) -> argparse.ArgumentParser:
+    one = experiments.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
+    one.add_argument(
+        "--out", type=Path, default=Path("results"), metavar="DIR", help="where files go (default: results)"
+    )
+    one.add_argument(
+        "--jobs", type=positive, metavar="N", help="worker processes (default: one a core); never changes a result"
+    )
+    one.add_argument("--quick", action="store_true", help="tiny sizes, to see that everything works")
+    one.add_argument("--seed", type=natural, metavar="N", help="seed of the random data (default: 0)")
+    return one
+
+
+def _add(one: argparse.ArgumentParser, option: Field[object]) -> None:
+    text = f"{option.metadata['help']} (default: {option.default})"
+    if isinstance(option.default, bool):
+        one.add_argument(f"--{option.name}", action="store_true", default=None, help=option.metadata["help"])
+    else:
+        one.add_argument(f"--{option.name}", type=positive, metavar="N", help=text)
+
+
+def _sizes(experiment: Experiment, options: argparse.Namespace) -> object:
+    """The default or quick sizes, with what the command line says instead."""
+    base = experiment.quick if options.quick else experiment.sizes
+    given = {option.name: getattr(options, option.name, None) for option in fields(base)}
+    return replace(base, **{name: value for name, value in given.items() if value is not None})
+
+
+def positive(text: str) -> int:
+    """A whole number above 0, for argparse."""
+    return _whole(text, 1)
+
+
+def natural(text: str) -> int:
+    """A whole number, 0 included."""
+    return _whole(text, 0)
+
+
+def _whole(text: str, least: int) -> int:
+    try:
+        number = int(text)
+    except ValueError:
+        number = least - 1
+    if number < least:
+        raise argparse.ArgumentTypeError(f"must be a whole number of at least {least}, got {text!r}")
+    return number
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,15 @@
+"""The paper's figure, example and corollaries as data -> rows -> plot: what ``hasd reproduce`` runs.
+
+>>> list(EXPERIMENTS)
+['figure', 'softmax', 'search', 'restart', 'gradnorm']
+"""
+
+from . import figure, gradnorm, restart, search, softmax
+from .experiment import Experiment, collect, save
+from .workers import Workers
+
+EXPERIMENTS: dict[str, Experiment] = {
+    module.EXPERIMENT.name: module.EXPERIMENT for module in (figure, softmax, search, restart, gradnorm)
+}
+
+__all__ = ["EXPERIMENTS", "Experiment", "Workers", "collect", "save"]

@@ -1,0 +1,47 @@
+"""The data of the paper's experiment and its well-posed twins, from a seed.
+
+published   A_ij ~ Bernoulli(0.8), b ~ N(0, 1), LogSumExp(Ax - b): at mu = 0 unbounded below, as f(-s 1) -> -inf
+signs       the same A with random signs: 0 lies inside the convex hull of the rows (for n well above 2d), a minimiser exists
+symmetric   the same A, symmetric softmax of Ax - b, that is LogSumExp over [A; -A]: a minimiser always exists
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+
+from ..objectives import Affine, LogSumExp, SymmetricSoftmax
+
+FAMILIES = ("published", "signs", "symmetric")
+DENSITY = 0.8
+"""The paper's Bernoulli parameter."""
+
+
+@lru_cache(maxsize=4)
+def data(n: int, d: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """A, b and the signs, each from a stream of its own."""
+    streams = [np.random.default_rng([seed, k]) for k in range(3)]
+    A = (streams[0].random((n, d)) < DENSITY).astype(float)
+    return A, streams[1].standard_normal(n), streams[2].choice([-1.0, 1.0], (n, d))
+
+
+def problem(family: str, n: int, d: int, seed: int, mu: float, alpha: float = 1.0) -> Affine:
+    """The objective of that family.
+
+    >>> problem("published", 6, 2, seed=0, mu=0.0).A.min() >= 0.0
+    np.True_
+    """
+    A, b, signs = data(n, d, seed)
+    if family == "published":
+        return LogSumExp(A, b, alpha=alpha, ridge=mu)
+    if family == "signs":
+        return LogSumExp(A * signs, b, alpha=alpha, ridge=mu)
+    if family == "symmetric":
+        return SymmetricSoftmax(A, b, alpha=alpha, ridge=mu)
+    raise ValueError(f"unknown family {family!r}; the known ones are {', '.join(FAMILIES)}")
+
+
+def unbounded(family: str, mu: float) -> bool:
+    """Whether the problem has no minimiser: the published one without its ridge."""
+    return family == "published" and mu == 0.0

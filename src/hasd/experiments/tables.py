@@ -1,0 +1,75 @@
+"""Rows and how they are written: a table is a list of dicts, a file is its exact text.
+
+Floats are written with all their digits and nothing about time or machine is kept, so that a rerun gives the same bytes.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+Row = dict[str, Any]
+Rows = list[Row]
+Tables = dict[str, Rows]
+"""The tables of an experiment by file stem."""
+
+
+def csv_text(rows: Rows) -> str:
+    """The table as CSV; the columns are those of the first row.
+
+    >>> print(csv_text([{"p": float("inf"), "gap": np.float64(0.1), "n": 3}]), end="")
+    p,gap,n
+    inf,0.1,3
+    """
+    if not rows:
+        raise ValueError("a table needs at least one row")
+    out = io.StringIO()
+    writer = csv.DictWriter(out, fieldnames=list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows({name: _cell(value) for name, value in row.items()} for row in rows)
+    return out.getvalue()
+
+
+def _cell(value: Any) -> str:
+    return repr(float(value)) if isinstance(value, float | np.floating) else str(value)
+
+
+def group(rows: Rows, *names: str) -> dict[tuple[Any, ...], Rows]:
+    """The rows by the values of these columns, in order of appearance.
+
+    >>> group([{"p": 2, "t": 0}, {"p": 3, "t": 0}, {"p": 2, "t": 1}], "p")[(2,)]
+    [{'p': 2, 't': 0}, {'p': 2, 't': 1}]
+    """
+    out: dict[tuple[Any, ...], Rows] = {}
+    for row in rows:
+        out.setdefault(tuple(row[name] for name in names), []).append(row)
+    return out
+
+
+def column(rows: Rows, name: str) -> np.ndarray:
+    """One column as an array."""
+    return np.array([row[name] for row in rows])
+
+
+def markdown(header: Sequence[str], lines: Iterable[Sequence[Any]]) -> str:
+    """A Markdown table; numbers are shortened.
+
+    >>> print(markdown(["p", "G"], [[float("inf"), 3.16227766]]))
+    | p | G |
+    |---|---|
+    | inf | 3.162 |
+    """
+    table = [header, ["---"] * len(header), *([short(value) for value in line] for line in lines)]
+    return "\n".join(f"|{'|'.join(line)}|" if line[0] == "---" else f"| {' | '.join(line)} |" for line in table)
+
+
+def short(value: Any) -> str:
+    """Four digits of a float, a dash for nothing."""
+    if value is None or (isinstance(value, float | np.floating) and math.isnan(value)):
+        return "–"
+    return f"{value:.4g}" if isinstance(value, float | np.floating) else str(value)

@@ -1,0 +1,153 @@
+"""The library against the literal pseudocode, iterate by iterate."""
+
+import ast
+import itertools
+from pathlib import Path
+
+import numpy as np
+import pytest
+from reference import pseudocode
+from support import diagonal, every_norm, every_problem, log_sum_exp, quadratic, run
+
+from hasd.methods import HASDPaper, hasd_paper
+
+
+def functions(known):
+    return known.f, lambda x: known.f.value_and_grad(x)[1]
+
+
+def agree(states, literal, rtol=1e-7):
+    """Whether x, v, A and psi coincide at every iterate."""
+    pairs = list(zip(states[1:], literal, strict=True))
+    assert pairs
+    return all(
+        np.allclose(state.x, step["x"], rtol=rtol, atol=1e-9)
+        and np.allclose(state.estimate.v, step["v"], rtol=rtol, atol=1e-8)
+        and np.isclose(state.weight, step["A"], rtol=rtol)
+        and np.isclose(state.psi, step["psi"], rtol=1e-6, atol=1e-8)
+        for state, step in pairs
+    )
+
+
+def test_the_reference_imports_nothing_from_the_library():
+    tree = ast.parse(Path(pseudocode.__file__).read_text())
+    names = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names |= {alias.name.split(".")[0] for alias in node.names}
+        if isinstance(node, ast.ImportFrom):
+            names.add((node.module or "").split(".")[0])
+    assert names == {"numpy"}
+
+
+@every_norm
+@every_problem
+def test_algorithm_1_with_the_cold_bisection(known, p):
+    """Both search on their own: even the bisection's trial points coincide."""
+    known = known()
+    states = run(known, "hasd-paper", p, 20, search="bisect")
+    assert agree(states, pseudocode.algorithm_1(*functions(known), known.x0, known.L(p), p, 20))
+
+
+@every_norm
+@every_problem
+def test_algorithm_1_with_the_warm_search(known, p):
+    """The reference checks line 3's condition on the rho that the library found."""
+    known = known()
+    states = run(known, "hasd-paper", p, 40)
+    rhos = [state.rho for state in states[1:]]
+    assert agree(states, pseudocode.algorithm_1(*functions(known), known.x0, known.L(p), p, 40, rhos=rhos))
+
+
+def test_mutation_of_18_to_12_breaks_lockstep(monkeypatch):
+    known = quadratic()
+    monkeypatch.setattr(hasd_paper, "CONSTANT", 12.0)
+    states = run(known, "hasd-paper", 3.0, 20, search="bisect")
+    assert not agree(states, pseudocode.algorithm_1(*functions(known), known.x0, known.L(3.0), 3.0, 20))
+
+
+@pytest.mark.parametrize("p", [2.0, 3.0])
+def test_algorithm_2(p):
+    known = diagonal()
+    mu = 1.0  # only sets the period here: T = ceil(36 sqrt(L/mu)) short enough to see several epochs
+    literal = list(pseudocode.algorithm_2(*functions(known), known.x0, known.L(p), mu, p, 2.0, 3))
+    states = run(known, "hasd-restart", p, len(literal), mu=mu, G_hat=2.0, inner=HASDPaper(search="bisect"))
+    for state, step in zip(states[1:], literal, strict=True):
+        np.testing.assert_allclose(state.x, step["x"], rtol=1e-6, atol=1e-8)
+        assert state.weight == pytest.approx(step["A"], rel=1e-4)
+    assert states[-1].epoch == 2
+
+
+@every_norm
+@every_problem
+def test_tight_form(known, p):
+    known = known()
+    states = run(known, "hasd", p, 30)
+    rhos = [state.rho for state in states[1:]]
+    assert agree(states, pseudocode.tight_form(*functions(known), known.x0, known.L(p), p, 30, rhos))
+
+
+@every_problem
+def test_agd_and_heavy_ball(known):
+    known = known()
+    _, grad = functions(known)
+    L = known.L(2.0)
+    for state, x in zip(
+        run(known, "agd", 2.0, 40)[1:], pseudocode.accelerated_gradient(grad, known.x0, L, 40), strict=True
+    ):
+        np.testing.assert_allclose(state.x, x, rtol=1e-9, atol=1e-11)
+    states = run(known, "heavy-ball", 2.0, 40, momentum=0.7)
+    for state, x in zip(states[1:], pseudocode.heavy_ball(grad, known.x0, L, 0.7, 40), strict=True):
+        np.testing.assert_allclose(state.x, x, rtol=1e-9, atol=1e-11)
+
+
+@every_norm
+@every_problem
+def test_linear_coupling(known, p):
+    known = known()
+    _, grad = functions(known)
+    literal = pseudocode.linear_coupling(grad, known.x0, known.L(p), p, 40)
+    for state, x in zip(run(known, "linear-coupling", p, 40)[1:], literal, strict=True):
+        np.testing.assert_allclose(state.x, x, rtol=1e-7, atol=1e-9)
+
+
+@every_problem
+def test_estimate_sequence_is_hasd_with_rho_one_at_p_2(known):
+    known = known()
+    for one, other in zip(
+        run(known, "hasd", 2.0, 60, rho=1.0), run(known, "estimate-sequence", 2.0, 60), strict=True
+    ):
+        np.testing.assert_allclose(one.x, other.x, rtol=1e-12, atol=1e-13)
+        assert one.weight == pytest.approx(other.weight, rel=1e-12)
+
+
+@every_norm
+@every_problem
+def test_linear_coupling_with_tight_weights_is_hasd_with_rho_one(known, p):
+    known = known()
+    coupled = run(known, "linear-coupling", p, 40, weights="tight")
+    for one, other in zip(run(known, "hasd", p, 40, rho=1.0), coupled, strict=True):
+        np.testing.assert_allclose(one.x, other.x, rtol=1e-6, atol=1e-9)
+
+
+@every_problem
+def test_agd_is_the_estimate_sequence_at_p_2(known):
+    known = known()
+    for one, other in zip(run(known, "agd", 2.0, 60), run(known, "estimate-sequence", 2.0, 60), strict=True):
+        np.testing.assert_allclose(one.x, other.x, rtol=1e-8, atol=1e-9)
+        np.testing.assert_allclose(one.weight, other.weight, rtol=1e-10)
+
+
+@every_problem
+def test_gradient_descent_is_steepest_descent_at_p_2(known):
+    known = known()
+    for one, other in zip(
+        run(known, "gradient-descent", 2.0, 20), run(known, "steepest-descent", 2.0, 20), strict=True
+    ):
+        np.testing.assert_array_equal(one.x, other.x)
+
+
+def test_mutation_published_weights_are_not_hasd():
+    known = log_sum_exp()
+    pairs = zip(run(known, "hasd", np.inf, 20, rho=1.0), run(known, "linear-coupling", np.inf, 20), strict=True)
+    assert any(not np.allclose(one.x, other.x, rtol=1e-3) for one, other in itertools.islice(pairs, 1, None))

@@ -1,0 +1,54 @@
+"""Lemma 3: how fast A_t grows, with the paper's 18 and with the 12 that its argument gives unrounded."""
+
+import math
+
+import numpy as np
+import pytest
+from support import diagonal, every_norm, every_problem, log_sum_exp, run
+
+from hasd.methods import hasd as tight
+from hasd.methods import hasd_paper
+
+
+def growth(states, constant):
+    """(sqrt(A_t), sum of the gains/(constant sqrt(L))) at every t >= 1."""
+    total = 0.0
+    for state in states[1:]:
+        total += state.gain
+        yield math.sqrt(state.weight), total / (constant * math.sqrt(states[0].L))
+
+
+@every_norm
+@every_problem
+@pytest.mark.parametrize("constant", [12.0, 18.0])
+def test_paper_weights_grow_with_the_gain(known, p, constant):
+    for weight, bound in growth(run(known(), "hasd-paper", p, 60), constant):
+        assert weight >= bound * (1 - 1e-12)
+
+
+@every_norm
+@every_problem
+def test_tight_weights_grow_with_the_gain(known, p):
+    """A_{t+1} = L rho a^2 with rho r^2 <= 2 gives sqrt(A_T) >= G T/(2 sqrt(2 L))."""
+    for weight, bound in growth(run(known(), "hasd", p, 60), 2 * math.sqrt(2)):
+        assert weight >= bound * (1 - 1e-12)
+
+
+def test_gain_is_the_one_at_the_stated_point():
+    """At x_{t+1} in hasd-paper, at y in hasd."""
+    known = log_sum_exp()
+    for method in ("hasd-paper", "hasd"):
+        for state in run(known, method, np.inf, 10)[1:]:
+            g = known.f.value_and_grad(state.x if method == "hasd-paper" else state.at.x)[1]
+            assert state.gain == pytest.approx(np.abs(g).sum() / np.linalg.norm(g), rel=1e-12)
+
+
+def test_mutation_of_18_to_80_breaks_the_growth(monkeypatch):
+    monkeypatch.setattr(hasd_paper, "CONSTANT", 80.0)
+    assert any(weight < bound for weight, bound in growth(run(diagonal(), "hasd-paper", 2.0, 60), 12.0))
+
+
+def test_mutation_of_the_window_to_4_8_breaks_the_tight_growth(monkeypatch):
+    monkeypatch.setattr(tight, "WINDOW", (4.0, 8.0))
+    monkeypatch.setattr(tight, "AIM", 6.0)
+    assert any(weight < bound for weight, bound in growth(run(diagonal(), "hasd", 2.0, 60), 2 * math.sqrt(2)))

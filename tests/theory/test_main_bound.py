@@ -1,0 +1,48 @@
+"""Theorem 1: f(x_T) - f* <= c L R^2/(G^2 T^2), with c = 324 as printed and c = 72 as the proof gives."""
+
+import numpy as np
+import pytest
+from support import Known, allowance, every_norm, every_problem, run
+
+import hasd
+from hasd import objectives, theory
+from hasd.methods import hasd_paper
+
+
+@every_norm
+@every_problem
+@pytest.mark.parametrize("constant", [72.0, 324.0])
+def test_main_theorem_at_every_iterate(known, p, constant):
+    known = known()
+    total = 0.0
+    for state in run(known, "hasd-paper", p, 80)[1:]:
+        total += state.gain
+        T = state.iteration
+        gap = known.f(state.x) - known.f_star
+        assert gap <= theory.main_bound(known.L(p), known.R, total / T, T, constant=constant) + allowance(known.f_star)
+        assert gap <= theory.certificate_gap(known.R, state.weight) + allowance(known.f_star)
+
+
+def chain(d: int) -> Known:
+    """Nesterov's tridiagonal quadratic: as slow as smooth convex functions get."""
+    H = 2.0 * np.eye(d) - np.eye(d, k=1) - np.eye(d, k=-1)
+    c = np.zeros(d)
+    c[0] = -1.0
+    x_star = 1.0 - np.arange(1, d + 1) / (d + 1.0)
+    f = objectives.Quadratic(H, c)
+    return Known("chain", f, np.zeros(d), x_star, f(x_star))
+
+
+@pytest.mark.slow
+def test_mutation_without_acceleration_the_bound_of_72_breaks(monkeypatch):
+    """18 -> 1e9: weights so small that v never moves; the bound is not so loose that plain descent passes it."""
+    known = chain(400)
+    T = 1500
+
+    def ratio():
+        res = hasd.minimize(known.f, known.x0, method="hasd-paper", p=2, L=4.0, tol=0, maxiter=T, trace=False)
+        return (known.f(res.state.x) - known.f_star) / theory.main_bound(4.0, known.R, 1.0, T, constant=72.0)
+
+    assert ratio() <= 1.0
+    monkeypatch.setattr(hasd_paper, "CONSTANT", 1e9)
+    assert ratio() > 1.0

@@ -1,0 +1,58 @@
+"""Lemma 2: A_t f(x_t) + B_t <= psi*_t, with psi* recomputed from the whole list of cuts."""
+
+import numpy as np
+import pytest
+from reference.pseudocode import psi_minimum
+from support import allowance, diagonal, every_norm, every_problem, log_sum_exp, run
+
+from hasd.methods import hasd_paper
+
+
+def recurrence(known, states):
+    """(A_t f(x_t) + B_t, psi*_t) for every t, from the definitions."""
+    cuts, B, previous = [], 0.0, 0.0
+    for state in states[1:]:
+        f, g = known.f.value_and_grad(state.x)
+        cuts.append((state.weight - previous, state.x, f, g))
+        B += state.weight * state.grad_norm**2 / (18 * state.L)
+        previous = state.weight
+        v, psi = psi_minimum(cuts, known.x0)
+        np.testing.assert_allclose(state.estimate.v, v, rtol=0, atol=1e-9 * (1 + np.abs(v).max()))
+        assert state.psi == pytest.approx(psi, rel=1e-9, abs=1e-9)
+        yield state.weight * f + B, psi
+
+
+@every_norm
+@every_problem
+@pytest.mark.parametrize("L", ["declared", None])
+def test_recurrence_at_every_iterate(known, p, L):
+    known = known()
+    for left, right in recurrence(known, run(known, "hasd-paper", p, 60, L=L)):
+        assert left <= right + allowance(left, right)
+
+
+@every_norm
+def test_recurrence_with_the_cold_bisection(p):
+    known = log_sum_exp()
+    for left, right in recurrence(known, run(known, "hasd-paper", p, 25, search="bisect")):
+        assert left <= right + allowance(left, right)
+
+
+@pytest.mark.parametrize("p", [2.0, np.inf])
+def test_mutation_of_18_to_0_4_breaks_the_recurrence(monkeypatch, p):
+    monkeypatch.setattr(hasd_paper, "CONSTANT", 0.4)
+    known = diagonal()
+    assert any(left > right + allowance(left, right) for left, right in recurrence(known, run(known, "hasd-paper", p, 60)))
+
+
+@every_norm
+@every_problem
+def test_estimate_stays_below_the_function(known, p):
+    """Lemma psi_upper: psi_t(x) <= A_t f(x) + 1/2||x - x_0||^2, at points anywhere."""
+    known = known()
+    rng = np.random.default_rng(5)
+    for state in run(known, "hasd-paper", p, 30):
+        for x in (known.x_star, state.x, known.x_star + rng.standard_normal(known.x0.size)):
+            psi = state.psi + 0.5 * np.sum((x - state.estimate.v) ** 2)
+            bound = state.weight * known.f(x) + 0.5 * np.sum((x - known.x0) ** 2)
+            assert psi <= bound + allowance(psi, bound)

@@ -1,0 +1,144 @@
+"""The l_p geometry: identities, symmetries, extremes, continuity in p."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from support import NORMS
+
+from hasd import Geometry, Lp, convert_smoothness
+from hasd.geometry import dot, gain, largest_gain, norm2
+
+P = st.sampled_from([2.0, 2.0 + 1e-12, 2.5, 3.0, 4.0, 10.0, 1e6, math.inf])
+VECTORS = arrays(np.float64, st.integers(1, 8), elements=st.floats(-1e3, 1e3).filter(lambda v: v == 0 or abs(v) > 1e-9))
+EXTREME = arrays(
+    np.float64,
+    st.integers(1, 8),
+    elements=st.builds(
+        lambda sign, mantissa, exponent: sign * mantissa * 10.0**exponent,
+        st.sampled_from([-1.0, 1.0]),
+        st.floats(1.0, 9.0),
+        st.integers(-300, 299),
+    ),
+)
+
+
+@given(VECTORS, P)
+def test_steepest_map_and_norms_belong_together(g, p):
+    """<g, s> = ||g||_{p*}^2 and ||s||_p = ||g||_{p*}."""
+    geometry = Lp(p)
+    s, N = geometry.steepest(g), geometry.dual_norm(g)
+    assert dot(g, s) == pytest.approx(N**2, rel=1e-9)
+    assert geometry.norm(s) == pytest.approx(N, rel=1e-9)
+
+
+@given(VECTORS, VECTORS, P)
+def test_hoelder(x, g, p):
+    n = min(x.size, g.size)
+    x, g = x[:n], g[:n]
+    geometry = Lp(p)
+    assert abs(dot(g, x)) <= geometry.dual_norm(g) * geometry.norm(x) * (1 + 1e-9) + 1e-300
+
+
+@given(EXTREME, P)
+def test_extremes_give_finite_answers_of_the_right_size(g, p):
+    geometry = Lp(p)
+    s, N, top = geometry.steepest(g), geometry.dual_norm(g), np.abs(g).max()
+    assert top <= N * (1 + 1e-12) and N <= top * g.size * (1 + 1e-12)
+    assert np.all(np.isfinite(s))
+    assert geometry.norm(s) == pytest.approx(N, rel=1e-6)
+    np.testing.assert_array_equal(np.sign(s), np.sign(g))
+
+
+@given(EXTREME.map(lambda g: g[:1] * np.linspace(1.0, 1e9, g.size)), P, st.integers(-20, 20))
+def test_homogeneous_bit_for_bit_in_powers_of_two(g, p, k):
+    scale = 2.0**k
+    top, least = np.abs(g).max(), np.abs(g).min()
+    assume(1e-290 < least and top < 1e290 and top * 1e-30 < least)
+    geometry = Lp(p)
+    np.testing.assert_array_equal(geometry.steepest(scale * g), scale * geometry.steepest(g))
+    assert geometry.dual_norm(scale * g) == scale * geometry.dual_norm(g)
+    assert geometry.norm(scale * g) == scale * geometry.norm(g)
+
+
+@given(VECTORS, P, st.randoms())
+def test_permutation_and_sign_symmetry(g, p, random):
+    geometry = Lp(p)
+    order = list(range(g.size))
+    random.shuffle(order)
+    signs = np.array([random.choice([-1.0, 1.0]) for _ in order])
+    np.testing.assert_allclose(geometry.steepest((signs * g)[order]), (signs * geometry.steepest(g))[order], rtol=1e-12)
+    assert geometry.dual_norm((signs * g)[order]) == pytest.approx(geometry.dual_norm(g), rel=1e-12)
+
+
+@given(VECTORS)
+def test_continuous_at_both_ends(g):
+    np.testing.assert_allclose(Lp(2.0 + 1e-12).steepest(g), g, rtol=1e-8, atol=1e-8)
+    np.testing.assert_allclose(Lp(1e9).steepest(g), Lp(math.inf).steepest(g), rtol=1e-6, atol=1e-6)
+    assert Lp(1e9).dual_norm(g) == pytest.approx(Lp(math.inf).dual_norm(g), rel=1e-6)
+
+
+def test_entries_that_underflow_against_the_largest_keep_their_sign():
+    g = np.array([1e300, -1e-300, 0.0])
+    s = Lp(1e6).steepest(g)
+    assert s[1] / s[0] == pytest.approx(-(10.0 ** (-600 / (1e6 - 1))), rel=1e-9)
+    assert s[2] == 0.0
+    np.testing.assert_array_equal(Lp(math.inf).steepest(g), [1e300, -1e300, 0.0])
+
+
+@pytest.mark.parametrize("p", NORMS)
+def test_against_exact_arithmetic(p):
+    """Integers, where the norm of an integer exponent is a rational root."""
+    x = np.array([3.0, -4.0, 12.0])
+    if p == int(p) if math.isfinite(p) else False:
+        exact = sum(Fraction(int(abs(v))) ** int(p) for v in x)
+        assert Lp(p).norm(x) == pytest.approx(float(exact) ** (1 / p), rel=1e-14)
+    assert Lp(math.inf).norm(x) == 12.0
+    assert Lp(2.0).norm(x) == 13.0
+
+
+@pytest.mark.parametrize("p", NORMS)
+def test_zero_maps_to_zero(p):
+    zero = np.zeros(3)
+    assert Lp(p).norm(zero) == Lp(p).dual_norm(zero) == 0.0
+    np.testing.assert_array_equal(Lp(p).steepest(zero), zero)
+    assert gain(Lp(p), zero) == 1.0
+
+
+@given(VECTORS, P)
+def test_gain_lies_between_one_and_its_limit(g, p):
+    if np.any(g != 0):
+        assert 1 - 1e-9 <= gain(Lp(p), g) <= largest_gain(p, g.size) * (1 + 1e-9)
+
+
+@given(VECTORS)
+def test_norm2(x):
+    assert norm2(x) == pytest.approx(np.linalg.norm(x), rel=1e-12)
+
+
+@given(P, P, st.integers(1, 50), st.integers(0, 1000))
+def test_converted_constants_hold(source, target, d, seed):
+    """The quadratic <g, x>^2/2 has L_q = ||g||_{q*}^2: its constant in one norm, converted, covers the other."""
+    g = np.random.default_rng(seed).standard_normal(d)
+    L = Lp(source).dual_norm(g) ** 2
+    assert Lp(target).dual_norm(g) ** 2 <= convert_smoothness(L, source, target, d) * (1 + 1e-9)
+
+
+def test_float32_stays_float32():
+    g = np.array([1.0, -2.0], dtype=np.float32)
+    for p in NORMS:
+        assert Lp(p).steepest(g).dtype == np.float32
+
+
+@pytest.mark.parametrize("p", [1.0, 1.999, -2.0, math.nan])
+def test_exponents_below_two_are_refused(p):
+    with pytest.raises(ValueError, match="2 <= p <= inf"):
+        Lp(p)
+
+
+def test_lp_is_a_geometry():
+    assert isinstance(Lp(3.0), Geometry)
