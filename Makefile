@@ -1,0 +1,45 @@
+# Everything installs into .venv; nothing but Python (>= 3.11), make and pip is needed.
+PYTHON ?= python3
+BIN := .venv/bin
+OUT ?= demo
+
+.PHONY: help demo test test-all bench docs lint clean
+
+help:
+	@echo "make demo      the paper's comparison: figure, rows and report in $(OUT)/ (under two minutes)"
+	@echo "make test      the test suite"
+	@echo "make test-all  the test suite with every optional library"
+	@echo "make bench     benchmarks against other solvers"
+	@echo "make docs      the documentation's examples, executed"
+	@echo "make lint      ruff and mypy"
+	@echo "make clean     remove .venv and what was made"
+
+.venv/bin/pip:
+	$(PYTHON) -m venv .venv
+
+.venv/.with-%: .venv/bin/pip pyproject.toml
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable ".[$*]"
+	@touch $@
+
+demo: .venv/.with-demo
+	$(BIN)/hasd reproduce figure --out $(OUT)
+
+test: .venv/.with-test
+	$(BIN)/python -m pytest -q -n auto
+
+test-all: .venv/.with-test
+	$(BIN)/python -m pytest -q -n auto -rs
+
+bench: .venv/.with-demo
+	$(BIN)/python -m benchmarks
+
+docs: .venv/.with-test
+	$(BIN)/python -m pytest -q --doctest-glob="*.md" -p no:cacheprovider README.md docs
+
+lint: .venv/.with-lint
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+clean:
+	rm -rf .venv $(OUT) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
