@@ -1,4 +1,4 @@
-"""What an experiment is: sizes -> tables -> plots and a report, each a pure function; and how it lands in a directory."""
+"""What an experiment is: sizes -> tables -> plots and a report, pure functions all; and how it lands in a directory."""
 
 from __future__ import annotations
 
@@ -50,6 +50,8 @@ def save(experiment: Experiment, sizes: Any, workers: Workers, out: Path) -> lis
         with rc_context(RC):
             figure = figure_class(figsize=inches, layout="constrained")
             draw(figure, tables)
+            figure.draw_without_rendering()
+            figure.set_layout_engine("none")  # the layout is found once, not once a file
             for path, metadata in ((out / f"{stem}.png", {}), (out / f"{stem}.pdf", {"CreationDate": None})):
                 figure.savefig(path, metadata=metadata)
                 written.append(path)

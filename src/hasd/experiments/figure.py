@@ -1,7 +1,7 @@
-"""The paper's figure: GD, AGD, LC and HASD on LogSumExp(Ax - b) + (mu/2)||x||^2, every stepsize of the paper's list tried.
+"""The paper's figure: GD, AGD, LC and HASD on LogSumExp(Ax - b) + (mu/2)||x||^2, its stepsizes all tried.
 
-sizes -> one run a (family, mu, method, stepsize) -> the best stepsize of each method, by the value after T iterations and
-again by the value after T evaluations -> the curves of the tuned runs.
+sizes -> one run a (family, mu, method, stepsize) -> the best stepsize of each method, by the value after T iterations
+and again by the value after T evaluations -> the curves of the tuned runs.
 
 The methods are given L = 1/stepsize and mu = 0: the paper's do not use mu.  The published method asks for two
 evaluations an iteration (at y and at x_{t+1}), the others for one; hence the second axis.
@@ -22,12 +22,12 @@ from .figure_plot import PLOTS
 from .figure_report import report
 from .problems import problem, unbounded
 from .reference import Reference, reference
-from .tables import Rows, Tables
+from .tables import Rows, Tables, first
 from .workers import Workers
 
 RIDGES = (0.0, 1e-6, 1e-4, 1e-2)
 """The paper's mu."""
-STEPSIZES = tuple(float(f"{digit}e{power}") for power in range(-10, 0) for digit in (1, 2, 5)) + (1.0,)
+STEPSIZES = (*(float(f"{digit}e{power}") for power in range(-10, 0) for digit in (1, 2, 5)), 1.0)
 """The paper's 31 stepsizes."""
 CONTENDERS: dict[str, tuple[float, dict[str, Any]]] = {
     "gradient-descent": (2.0, {}),
@@ -49,6 +49,8 @@ class Sizes:
     iterations: int = size(200, "T: iterations of every run, and the budget on the axis of evaluations")
     seed: int = seed()
     symmetric: bool = size(False, "add the second well-posed twin, the symmetric softmax on [A; -A]")
+
+    stepsizes: tuple[float, ...] = STEPSIZES
 
     @property
     def families(self) -> tuple[str, ...]:
@@ -122,8 +124,8 @@ def tune(curves: list[Curve], axis: str, best: Reference | None) -> Curve:
         values = curve.within(axis)
         lost = diverged(values)
         gaps = values if best is None else best.gap(values)
-        arrived = int(np.argmax(gaps <= best.floor)) if best is not None and gaps[-1] <= best.floor else 0
-        return lost, math.inf if lost else float(gaps[-1]), arrived, -curve.run.stepsize
+        arrived = None if best is None else first(gaps <= best.floor)
+        return lost, math.inf if lost else float(gaps[-1]), arrived or 0, -curve.run.stepsize
 
     return min(curves, key=key)
 
@@ -132,14 +134,14 @@ def tables(sizes: Sizes, workers: Workers) -> Tables:
     """The tuned curves, the tuning and the references."""
     places = [(sizes, family, mu) for family in sizes.families for mu in RIDGES]
     references = workers.map(optimum, places, "figure: reference optima")
-    runs = [Run(*place, method, s) for place in places for method in CONTENDERS for s in STEPSIZES]
+    runs = [Run(*place, method, s) for place in places for method in CONTENDERS for s in sizes.stepsizes]
     curves = workers.map(solve, runs, "figure: runs")
     out: Tables = {"figure": [], "figure-tuning": [], "figure-reference": []}
     for k, (place, best) in enumerate(zip(places, references, strict=True)):
         out["figure-reference"] += _reference_rows(place, best)
         for m in range(len(CONTENDERS)):
-            first = (k * len(CONTENDERS) + m) * len(STEPSIZES)
-            mine = curves[first : first + len(STEPSIZES)]
+            first = (k * len(CONTENDERS) + m) * len(sizes.stepsizes)
+            mine = curves[first : first + len(sizes.stepsizes)]
             tuned = {axis: tune(mine, axis, best) for axis in AXES}
             out["figure-tuning"] += _tuning_rows(mine, tuned, best)
             for axis, curve in tuned.items():
@@ -199,7 +201,7 @@ EXPERIMENT = Experiment(
     name="figure",
     summary="the paper's figure: tuned GD, AGD, LC and HASD on LogSumExp, with well-posed twins",
     sizes=Sizes(),
-    quick=Sizes(n=40, d=6, iterations=12, symmetric=True),
+    quick=Sizes(n=40, d=6, iterations=12, stepsizes=STEPSIZES[::3]),
     tables=tables,
     plots=PLOTS,
     report=report,

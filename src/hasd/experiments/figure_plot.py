@@ -34,7 +34,9 @@ def draw(figure: Any, tables: Tables, axis: str) -> None:
             ax.set_ylabel("f(x)" if unbounded(family, mu) else "f(x) − f*")
         if family == families[-1]:
             ax.set_xlabel(LABELS[axis])
-    figure.suptitle(f"Each method at its best of 31 stepsizes for the value after the last of these {LABELS[axis]}")
+    figure.suptitle(
+        f"Each method with the stepsize of the paper's list that is best for it at the right edge ({LABELS[axis]})"
+    )
     legend_below(figure, axes[0, 0], len(METHODS))
 
 
@@ -50,6 +52,8 @@ def _panel(ax: Any, rows: Rows, family: str, mu: float, axis: str) -> None:
     else:
         ax.set_title(title)
         ax.set_yscale("log")
+        lowest, highest = column(rows, "gap").min(), column(rows, "gap").max()
+        ax.set_ylim(min(0.5 * lowest, 0.1 * highest), 2.0 * highest)  # a decade at least: labelled ticks
 
 
 def _values_scale(ax: Any, values: np.ndarray) -> None:

@@ -1,7 +1,7 @@
-"""The two gradient-norm corollaries: T by the formulas, the gradient measured after T iterations, and the stops without G_hat.
+"""The two gradient-norm corollaries: T by the formulas, the gradient after T iterations, and the stops without G_hat.
 
-Problems with a known radius R: the symmetric softmax from (1, ..., 1), where R = sqrt(d) and G = d^{1/2 - 1/p} are exact, and
-LogSumExp with random signs, where R comes from the reference optimum and G_hat = 1.
+Problems with a known radius R: the symmetric softmax from (1, ..., 1), where R = sqrt(d) and G = d^{1/2 - 1/p} are
+exact, and LogSumExp with random signs, where R comes from the reference optimum and G_hat = 1.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .experiment import Experiment, seed, size
 from .problems import problem
 from .reference import reference
 from .style import COLORS, MARKERS, legend_below
-from .tables import Rows, Tables, column, group, markdown
+from .tables import Rows, Tables, column, first, group, markdown
 from .workers import Workers
 
 WINDOW = 2.0
@@ -71,10 +71,10 @@ def instance(name: str, sizes: Sizes) -> Instance:
 def periods(it: Instance, eps: float) -> list[tuple[str, str, str, int]]:
     """(method, rule, point, T) for every formula; the point is the last or the best."""
     args = (it.L, it.R, it.G, eps)
-    first, best = theory.gradient_norm_iterations, theory.gradient_norm_iterations_best
+    last, best = theory.gradient_norm_iterations, theory.gradient_norm_iterations_best
     return [
-        ("hasd-paper", "18√2 LR/(Ĝε), the paper's", "last", first(*args, constant=theory.GRADIENT_PAPER)),
-        ("hasd-paper", "12 LR/(Ĝε)", "last", first(*args)),
+        ("hasd-paper", "18√2 LR/(Ĝε), the paper's", "last", last(*args, constant=theory.GRADIENT_PAPER)),
+        ("hasd-paper", "12 LR/(Ĝε)", "last", last(*args)),
         ("hasd-paper", "21 (LR/(Ĝε))^⅔, the paper's", "best", best(*args, constant=theory.GRADIENT_BEST_PAPER)),
         ("hasd-paper", "16 (LR/(Ĝε))^⅔", "best", best(*args)),
         ("hasd", "2√2 LR/(Ĝε)", "last", theory.tight_gradient_norm_iterations(*args, window=WINDOW)),
@@ -82,12 +82,12 @@ def periods(it: Instance, eps: float) -> list[tuple[str, str, str, int]]:
 
 
 def stops(it: Instance, eps: float, weights: np.ndarray, method: str) -> list[tuple[str, str, str, int]]:
-    """(method, rule, point, T) for the stops that need no G_hat, T read off the run's weights; none where it is too short."""
+    """(method, rule, point, T) for the stops that need no G_hat; T is read off the weights, if they get there."""
     rules = [("A_T ≥ LR²/ε²", "last", weights >= theory.gradient_norm_weight(it.L, it.R, eps))]
     if method == "hasd-paper":
         total = np.cumsum(weights)
         rules.append(("Σ A_t ≥ 9LR²/ε²", "best", total >= theory.gradient_norm_weight_sum(it.L, it.R, eps)))
-    return [(method, rule, point, int(np.argmax(met))) for rule, point, met in rules if met.any()]
+    return [(method, rule, point, T) for rule, point, met in rules if (T := first(met)) is not None]
 
 
 def follow(it: Instance, method: str, T: int) -> tuple[np.ndarray, np.ndarray]:
@@ -110,10 +110,9 @@ def solve(task: tuple[Sizes, str, str]) -> Rows:
     norms, weights = follow(it, method, longest)
     rows = []
     for share, eps in zip(sizes.accuracies, accuracies, strict=True):
-        met = norms <= eps
-        needed = int(np.argmax(met)) if met.any() else None
+        needed = first(norms <= eps)
         for _, rule, point, T in [*fixed[eps], *stops(it, eps, weights, method)]:
-            if T <= longest:
+            if longest >= T:
                 upto = norms[: T + 1]
                 measured = float(upto[-1] if point == "last" else upto[1:].min())
                 head = {"problem": name, "method": method, "rule": rule, "point": point}
@@ -155,14 +154,17 @@ def report(tables: Tables, sizes: Sizes) -> str:
     names = ("problem", "method", "rule", "point", "eps", "T", "measured", "needed")
     failures = sum(row["measured"] > row["eps"] for row in rows)
     verdict = "Every rule kept its promise." if failures == 0 else f"{failures} RULES FAILED."
+    shares = ", ".join(f"{share:g}" for share in sizes.accuracies)
+    header = ["problem", "method", "rule", "point", "ε", "T", "measured", "iterations needed"]
     return f"""## The norm of the gradient
 
-p = inf, declared L. Softmax: symmetric, α = 1, d = {sizes.d}, from (1, …, 1), R = √d, Ĝ = √d (exact). LogSumExp: random signs, n = {sizes.n}, d = {sizes.d},
-seed {sizes.seed}, from 0, R from the reference optimum, Ĝ = 1. ε is {", ".join(f"{share:g}" for share in sizes.accuracies)} of the first gradient's ℓ₁ norm; rules that ask for more than
-{sizes.iterations} iterations are left out. "last" promises ‖∇f(x_T)‖₁ ≤ ε, "best" only the smallest over t ≤ T. The rules with A_T and Σ A_t
-need no Ĝ; their T is read off the run. {verdict}
+p = inf, declared L. Softmax: symmetric, α = 1, d = {sizes.d}, from (1, …, 1), R = √d, Ĝ = √d (exact).
+LogSumExp: random signs, n = {sizes.n}, d = {sizes.d}, seed {sizes.seed}, from 0, R from the reference optimum, Ĝ = 1.
+ε is {shares} of the first gradient's ℓ₁ norm; rules that ask for more than {sizes.iterations} iterations are left out.
+"last" promises ‖∇f(x_T)‖₁ ≤ ε, "best" only the smallest over t ≤ T. The rules with A_T and Σ A_t need no Ĝ; their T
+is read off the run. {verdict}
 
-{markdown(["problem", "method", "rule", "point", "ε", "T", "measured", "iterations needed"], [[row[name] for name in names] for row in rows])}
+{markdown(header, [[row[name] for name in names] for row in rows])}
 """
 
 

@@ -1,7 +1,7 @@
 """The data of the paper's experiment and its well-posed twins, from a seed.
 
 published   A_ij ~ Bernoulli(0.8), b ~ N(0, 1), LogSumExp(Ax - b): at mu = 0 unbounded below, as f(-s 1) -> -inf
-signs       the same A with random signs: 0 lies inside the convex hull of the rows (for n well above 2d), a minimiser exists
+signs       the same A with random signs: for n well above 2d, 0 lies inside the hull of the rows: a minimiser exists
 symmetric   the same A, symmetric softmax of Ax - b, that is LogSumExp over [A; -A]: a minimiser always exists
 """
 

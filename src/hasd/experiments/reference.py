@@ -1,4 +1,4 @@
-"""A reference optimum found without any of the package's methods: Newton's method with Cholesky, d up to about a thousand.
+"""A reference optimum found without any of the package's methods: Newton's method with Cholesky, d up to a thousand.
 
 Where mu is small and the minimiser far (about 1/mu), the ridge is lowered by factors of ten from 1, and each minimiser,
 scaled as 1/mu, starts the next.  The result carries what it takes to trust it: the gradient's norm, for mu > 0 the
@@ -53,7 +53,7 @@ def reference(make: Callable[[float], Affine], mu: float) -> Reference:
     assert f.dimension is not None
     x, steps = np.zeros(f.dimension), 0
     ladder = [mu]
-    while 0.0 < mu and ladder[-1] < 1.0:
+    while mu > 0.0 and ladder[-1] < 1.0:
         ladder.append(10.0 * ladder[-1])
     try:
         for ridge, previous in zip(reversed(ladder), [0.0, *reversed(ladder[1:])], strict=True):

@@ -18,7 +18,7 @@ from .experiment import Experiment, seed, size
 from .problems import problem
 from .reference import reference
 from .style import COLORS, legend_below
-from .tables import Rows, Tables, column, group, markdown
+from .tables import Rows, Tables, column, first, group, markdown
 from .workers import Workers
 
 ALPHA, RIDGE = 0.1, 1.0
@@ -55,7 +55,7 @@ def solve(task: tuple[Sizes, str]) -> Rows:
     trace = res.trace
     epochs = np.concatenate([[0], np.cumsum(np.diff(trace["weight"]) < 0.0)])
     gaps = best.gap(trace["fun"])
-    arrived = int(np.argmax(gaps <= best.floor)) if (gaps <= best.floor).any() else len(gaps) - 1
+    arrived = first(gaps <= best.floor)
     return [
         {
             "variant": variant,
@@ -66,27 +66,27 @@ def solve(task: tuple[Sizes, str]) -> Rows:
             "floor": best.floor,
             "L": float(L),
         }
-        for t in range(arrived + 1)
+        for t in range(len(gaps) if arrived is None else arrived + 1)
     ]
 
 
 def halvings(rows: Rows) -> Rows:
-    """A row a completed epoch: the gap before and after, and their ratio.  x_0 of an epoch is the last point of the one before."""
+    """A row an epoch: the gap before and after.  x_0 of an epoch is the last point of the one before."""
     out = []
     for (variant,), mine in group(rows, "variant").items():
         ends = [epoch[-1] for epoch in group(mine, "epoch").values()]
         before = mine[0]
-        for number, end in enumerate(ends[:-1]):
-            first, last = before["gap"], end["gap"]
+        for number, end in enumerate(ends):
             out.append(
                 {
                     "variant": variant,
                     "epoch": number,
                     "iterations": end["iteration"] - before["iteration"],
                     "nfev": end["nfev"],
-                    "gap_before": first,
-                    "gap_after": last,
-                    "ratio": last / first,
+                    "gap_before": before["gap"],
+                    "gap_after": end["gap"],
+                    "ratio": end["gap"] / before["gap"],
+                    "completed": int(end is not ends[-1]),
                 }
             )
             before = end
@@ -100,12 +100,17 @@ def tables(sizes: Sizes, workers: Workers) -> Tables:
     return {"restart": rows, "restart-epochs": halvings(rows)}
 
 
+def completed(tables: Tables) -> Rows:
+    """The epochs that ended in a restart."""
+    return [row for row in tables["restart-epochs"] if row["completed"]]
+
+
 def draw(figure: Any, tables: Tables) -> None:
     """Gap against evaluations, a mark at every restart."""
     ax = figure.subplots()
     for k, ((variant,), rows) in enumerate(group(tables["restart"], "variant").items()):
         ax.plot(column(rows, "nfev"), column(rows, "gap"), color=COLORS[k], label=variant)
-        ends = [row for row in tables["restart-epochs"] if row["variant"] == variant]
+        ends = [row for row in completed(tables) if row["variant"] == variant]
         if ends:
             ax.plot(column(ends, "nfev"), column(ends, "gap_after"), "o", color=COLORS[k], markersize=4.0)
     ax.set(xscale="log", yscale="log", xlabel="evaluations", ylabel="f(x) − f*")
@@ -118,32 +123,31 @@ def report(tables: Tables, sizes: Sizes) -> str:
     L = tables["restart"][0]["L"]
     lines = []
     for (variant,), rows in group(tables["restart"], "variant").items():
-        epochs = [row for row in tables["restart-epochs"] if row["variant"] == variant]
+        epochs = [row for row in completed(tables) if row["variant"] == variant]
         gaps = column(rows, "gap")
-        counts = [
-            int(rows[int(np.argmax(there))]["nfev"]) if (there := gaps <= level * gaps[0]).any() else None
-            for level in LEVELS
-        ]
-        worst = max((row["ratio"] for row in epochs), default=math.nan)
-        lines.append([variant, *counts, len(epochs), worst])
+        arrivals = [first(gaps <= level * gaps[0]) for level in LEVELS]
+        counts = [None if t is None else rows[t]["nfev"] for t in arrivals]
+        lines.append([variant, *counts, len(epochs), max((row["ratio"] for row in epochs), default=math.nan)])
     header = ["method", *(f"{level:g}" for level in LEVELS), "epochs completed", "worst ratio"]
-    epochs = [
-        [row[name] for name in ("variant", "epoch", "iterations", "gap_before", "gap_after", "ratio")]
-        for row in tables["restart-epochs"]
-    ]
-    failures = sum(row["ratio"] > 0.5 for row in tables["restart-epochs"])
+    names = ("variant", "epoch", "iterations", "gap_before", "gap_after", "ratio")
+    history = [[row[name] for name in names] for row in completed(tables)]
+    failures = sum(row["ratio"] > 0.5 for row in completed(tables))
+    verdict = "it did, in every completed epoch" if failures == 0 else f"{failures} epochs DID NOT"
     return f"""## Restarts
 
-LogSumExp with random signs, n = {sizes.n}, d = {sizes.d}, α = {ALPHA:g}, μ = {RIDGE:g}, p = inf, L = {L:.6g} (declared), seed {sizes.seed}, {sizes.evaluations} evaluations at most. The
-fixed periods with Ĝ = 1 are {restart_period(L, RIDGE, 1.0, RESTART_PAPER)} (the paper's 36) and {restart_period(L, RIDGE, 1.0)} iterations (17, the same proof unrounded).
+LogSumExp with random signs, n = {sizes.n}, d = {sizes.d}, α = {ALPHA:g}, μ = {RIDGE:g}, p = inf, declared
+L = {L:.6g}, seed {sizes.seed}, {sizes.evaluations} evaluations at most. The fixed periods with Ĝ = 1 are
+{restart_period(L, RIDGE, 1.0, RESTART_PAPER)} (the paper's 36) and {restart_period(L, RIDGE, 1.0)} iterations (17, the
+same proof unrounded).
 
-Evaluations until the gap is a given fraction of the first (–: not within the budget), and the worst ratio of gaps over a completed epoch:
+Evaluations until the gap is a given fraction of the first (–: not within the budget), and the worst ratio of gaps over
+a completed epoch:
 
 {markdown(header, lines)}
 
-Every restart must at least halve the gap: {"it did, in every completed epoch" if failures == 0 else f"{failures} epochs did not"}. A run is followed until its gap is rounding.
+Every restart must at least halve the gap: {verdict}. A run is followed until its gap is rounding.
 
-{markdown(["method", "epoch", "iterations", "gap before", "gap after", "ratio"], epochs) if epochs else "No epoch was completed within the budget."}
+{markdown(["method", "epoch", "iterations", "gap before", "gap after", "ratio"], history)}
 """
 
 

@@ -185,23 +185,22 @@ def report(tables: Tables, sizes: Sizes) -> str:
     means = {variant: column(mine, "trials_mean") for (variant,), mine in group(rows, "variant").items()}
     summary = "; ".join(f"{variant}: {mean.min():.3f} to {mean.max():.3f}" for variant, mean in means.items())
     over = sum(row["trials_most"] > row["theorem2"] for row in rows)
+    exceeded = "No search needed more." if over == 0 else f"In {over} of the runs below a search needed more."
     return f"""## The implicit search
 
-n = {sizes.n}, d = {sizes.d}, {sizes.iterations} iterations, seed {sizes.seed}, declared L = f.smoothness(p), x₀ = 0; LogSumExp with random signs, mean logistic loss with
-random labels (ridge 1e-3), symmetric softmax. Trials are counted from the second iteration on: the first does not search. A trial
-of `hasd-paper` costs two evaluations, one of `hasd` one.
+n = {sizes.n}, d = {sizes.d}, {sizes.iterations} iterations at most, seed {sizes.seed}, declared L = f.smoothness(p),
+x₀ = 0; LogSumExp with random signs, mean logistic loss with random labels (ridge 1e-3), symmetric softmax. Trials are
+counted from the second iteration on: the first does not search. A trial of `hasd-paper` costs two evaluations, one of
+`hasd` one.
 
 Mean trials an iteration over all problems and p: {summary}.
 
-Theorem 2's count, as printed, with ε = {ACCURACY:g} (f(x₀) − f*), is an observation here: its proof does not establish it for p > 2. {_exceeded(over)}
+Theorem 2's count, as printed, with ε = {ACCURACY:g} (f(x₀) − f*), is set beside them as an observation: its proof does
+not establish it for p > 2. {exceeded}
 
 {markdown(["problem", "p", "search", "mean trials", "most", "Theorem 2", "jump met"], lines)}
 
 {_jump(tables)}"""
-
-
-def _exceeded(over: int) -> str:
-    return "No search needed more." if over == 0 else f"In {over} of the runs below a search needed more."
 
 
 def _jump(tables: Tables) -> str:
@@ -215,9 +214,10 @@ def _jump(tables: Tables) -> str:
     ]
     return f"""### No acceptable θ
 
-The instance with d = {sum(GROUPS)} at t = 1 and p = inf: of {len(curve)} values of θ between {curve[0]["theta"]:g} and {curve[-1]["theta"]:g}, {inside} give 1/2 ≤ ζ ≤ 2; ζ falls from {values[k - 1]:.3f} at
-θ = {curve[k - 1]["theta"]:.3f} to {values[k]:.3f} at θ = {curve[k]["theta"]:.3f}. The searches end by themselves, on the side ζ ≤ 2 that keeps the recurrence,
-and say so; the tight form has no such jump (its ζ is 1/(ρ r²) at y, between 1/2 and 1).
+The instance with d = {sum(GROUPS)} at t = 1 and p = inf: of {len(curve)} values of θ between {curve[0]["theta"]:g} and
+{curve[-1]["theta"]:g}, {inside} give 1/2 ≤ ζ ≤ 2; ζ falls from {values[k - 1]:.3f} at θ = {curve[k - 1]["theta"]:.3f}
+to {values[k]:.3f} at θ = {curve[k]["theta"]:.3f}. The searches of Algorithm 1 end by themselves, on the side ζ ≤ 2 that
+keeps the recurrence, and say so; the tight form has no such jump (its ζ is 1/(ρ r²) at y, between 1/2 and 1).
 
 {markdown(header, lines)}
 """

@@ -1,7 +1,7 @@
 """The paper's appendix example: the geometry gain on the symmetric softmax, measured.
 
-f(x) = alpha log sum_i (e^{x[i]/alpha} + e^{-x[i]/alpha}), alpha = 1.  From x_0 = (1, ..., 1) all coordinates of every gradient are
-equal and G = d^{1/2 - 1/p} exactly; from a random start G is what it is.
+f(x) = alpha log sum_i (e^{x[i]/alpha} + e^{-x[i]/alpha}), alpha = 1.  From x_0 = (1, ..., 1) all coordinates of every
+gradient are equal and G = d^{1/2 - 1/p} exactly; from a random start G is what it is.
 """
 
 from __future__ import annotations
@@ -126,11 +126,12 @@ def report(tables: Tables, sizes: Sizes) -> str:
     holds = "holds" if worst <= AGREEMENT else "DOES NOT HOLD"
     return f"""## The softmax example
 
-Symmetric softmax with α = 1, declared L = f.smoothness(p), {sizes.iterations} iterations at most, seed {sizes.seed}; G is the mean of ‖g‖_p*/‖g‖₂ over
-the run, at x_t+1 for `hasd-paper` and at y_t for `hasd`.
+Symmetric softmax with α = 1, declared L = f.smoothness(p), {sizes.iterations} iterations at most, seed {sizes.seed};
+G is the mean of ‖g‖_p*/‖g‖₂ over the run, at x_t+1 for `hasd-paper` and at y_t for `hasd`.
 
-From x₀ = (1, …, 1) the identity G = d^(1/2 − 1/p) {holds} to {AGREEMENT:g}: the largest relative deviation over {len(METHODS)} methods,
-p in {", ".join(f"{p:g}" for p in EXPONENTS)} and d in {", ".join(map(str, sizes.dimensions))} is {worst:.1e}.
+From x₀ = (1, …, 1) the identity G = d^(1/2 − 1/p) {holds} to {AGREEMENT:g}: the largest relative deviation over
+{len(METHODS)} methods, p in {", ".join(f"{p:g}" for p in EXPONENTS)} and d in {", ".join(map(str, sizes.dimensions))}
+is {worst:.1e}.
 
 From {sizes.starts} random starts, N(0, 1) in every coordinate, G is lower:
 

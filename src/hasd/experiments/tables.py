@@ -1,6 +1,6 @@
 """Rows and how they are written: a table is a list of dicts, a file is its exact text.
 
-Floats are written with all their digits and nothing about time or machine is kept, so that a rerun gives the same bytes.
+Floats are written with all their digits and nothing about time or machine is kept: a rerun gives the same bytes.
 """
 
 from __future__ import annotations
@@ -54,6 +54,15 @@ def group(rows: Rows, *names: str) -> dict[tuple[Any, ...], Rows]:
 def column(rows: Rows, name: str) -> np.ndarray:
     """One column as an array."""
     return np.array([row[name] for row in rows])
+
+
+def first(met: np.ndarray) -> int | None:
+    """The first index at which a condition holds; None where it never does.
+
+    >>> first(np.array([False, True, True])), first(np.array([False]))
+    (1, None)
+    """
+    return int(np.argmax(met)) if met.any() else None
 
 
 def markdown(header: Sequence[str], lines: Iterable[Sequence[Any]]) -> str:
