@@ -22,10 +22,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     chosen = list(EXPERIMENTS.values()) if options.experiment == "all" else [EXPERIMENTS[options.experiment]]
     try:
         with Workers(options.jobs) as workers:
-            for experiment in chosen:
-                for path in save(experiment, _sizes(experiment, options), workers, options.out):
-                    print(path, flush=True)
-        print(collect(list(EXPERIMENTS), options.out))
+            written = save([(one, _sizes(one, options)) for one in chosen], workers, options.out)
+        print(*written, collect(list(EXPERIMENTS), options.out), sep="\n")
     except (ValueError, OSError, ImportError) as error:
         print(f"hasd: error: {error}", file=sys.stderr)
         return FAILED

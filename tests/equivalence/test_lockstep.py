@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from reference import pseudocode
-from support import diagonal, every_norm, every_problem, log_sum_exp, quadratic, run
 
 from hasd.methods import HASDPaper, hasd_paper
+from reference import pseudocode
+from support import diagonal, every_norm, every_problem, log_sum_exp, quadratic, run
 
 
 def functions(known):
@@ -114,9 +114,7 @@ def test_linear_coupling(known, p):
 @every_problem
 def test_estimate_sequence_is_hasd_with_rho_one_at_p_2(known):
     known = known()
-    for one, other in zip(
-        run(known, "hasd", 2.0, 60, rho=1.0), run(known, "estimate-sequence", 2.0, 60), strict=True
-    ):
+    for one, other in zip(run(known, "hasd", 2.0, 60, rho=1.0), run(known, "estimate-sequence", 2.0, 60), strict=True):
         np.testing.assert_allclose(one.x, other.x, rtol=1e-12, atol=1e-13)
         assert one.weight == pytest.approx(other.weight, rel=1e-12)
 

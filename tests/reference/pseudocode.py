@@ -47,7 +47,9 @@ def algorithm_1(f, grad, x0, L, p, T, constant=18.0, rhos=None):
         v, psi = psi_minimum(cuts, x0)
 
         def attempt(rho, A=A, x=x, v=v):
-            a = (1.0 + np.sqrt(1.0 + 4.0 * constant * L * rho * A)) / (2.0 * constant * L * rho)  # a^2 = (A + a)/(18 L rho)
+            a = (1.0 + np.sqrt(1.0 + 4.0 * constant * L * rho * A)) / (
+                2.0 * constant * L * rho
+            )  # a^2 = (A + a)/(18 L rho)
             tau = a / (A + a)
             y = (1.0 - tau) * x + tau * v
             new = steepest_step(y, grad(y), L, p)

@@ -6,10 +6,10 @@ and fails for small R, which a test below shows.
 
 import numpy as np
 import pytest
-from support import Known, diagonal, every_norm, every_problem, run
 
 from hasd import Lp, objectives, theory
 from hasd.methods import hasd_paper
+from support import Known, diagonal, every_norm, every_problem, run
 
 
 @every_norm
@@ -45,7 +45,8 @@ def test_mutation_a_fifth_step_too_long_breaks_the_distance_bound():
     known = diagonal()
     states = run(known, "hasd-paper", 2.0, 60, L=known.L(2.0) / 50)
     assert any(
-        not Lp(2.0).norm(state.x - known.x_star) <= theory.distance_bound(known.R, state.iteration) for state in states[1:]
+        not Lp(2.0).norm(state.x - known.x_star) <= theory.distance_bound(known.R, state.iteration)
+        for state in states[1:]
     )
 
 

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from support import every_norm, every_problem, log_sum_exp, run
 
 import hasd
 from hasd import Lp, theory
 from hasd.methods import hasd_paper
+from support import every_norm, every_problem, log_sum_exp, run
 
 
 def epsilon(known, p, fraction):

@@ -4,10 +4,10 @@ import math
 
 import numpy as np
 import pytest
-from support import diagonal, every_norm, every_problem, log_sum_exp, run
 
 from hasd.methods import hasd as tight
 from hasd.methods import hasd_paper
+from support import diagonal, every_norm, every_problem, log_sum_exp, run
 
 
 def growth(states, constant):

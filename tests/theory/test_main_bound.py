@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from support import Known, allowance, every_norm, every_problem, run
 
 import hasd
 from hasd import objectives, theory
 from hasd.methods import hasd_paper
+from support import Known, allowance, every_norm, every_problem, run
 
 
 @every_norm

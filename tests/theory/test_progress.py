@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from support import allowance, diagonal, every_norm, every_problem, run
 
 from hasd import Lp
+from support import allowance, diagonal, every_norm, every_problem, run
 
 
 def progress(known, y, step, p):
@@ -34,7 +34,7 @@ def test_step_is_the_minimiser_of_the_model(known, p):
     g = known.f.value_and_grad(y)[1]
     step = -geometry.steepest(g) / (2 * L)
     best = g @ step + L * geometry.norm(step) ** 2
-    assert best == pytest.approx(-geometry.dual_norm(g) ** 2 / (4 * L), rel=1e-12)
+    assert best == pytest.approx(-(geometry.dual_norm(g) ** 2) / (4 * L), rel=1e-12)
     rng = np.random.default_rng(0)
     for scale in (1e-6, 1e-3, 1.0):
         for _ in range(50):

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from reference.pseudocode import psi_minimum
-from support import allowance, diagonal, every_norm, every_problem, log_sum_exp, run
 
 from hasd.methods import hasd_paper
+from reference.pseudocode import psi_minimum
+from support import allowance, diagonal, every_norm, every_problem, log_sum_exp, run
 
 
 def recurrence(known, states):
@@ -42,7 +42,9 @@ def test_recurrence_with_the_cold_bisection(p):
 def test_mutation_of_18_to_0_4_breaks_the_recurrence(monkeypatch, p):
     monkeypatch.setattr(hasd_paper, "CONSTANT", 0.4)
     known = diagonal()
-    assert any(left > right + allowance(left, right) for left, right in recurrence(known, run(known, "hasd-paper", p, 60)))
+    assert any(
+        left > right + allowance(left, right) for left, right in recurrence(known, run(known, "hasd-paper", p, 60))
+    )
 
 
 @every_norm

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from support import Known, diagonal, every_norm, quadratic, run, strongly_convex
 
 from hasd import theory
 from hasd.methods import hasd_restart
+from support import Known, diagonal, every_norm, quadratic, run, strongly_convex
 
 
 def outer_gaps(known: Known, states) -> list[float]:

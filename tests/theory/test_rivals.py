@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from support import Known, allowance, diagonal, every_norm, every_problem, run, strongly_convex
 
 from hasd import Lp, objectives, theory
+from support import Known, allowance, diagonal, every_norm, every_problem, run, strongly_convex
 
 
 def gaps(known, states):

@@ -4,11 +4,11 @@ import math
 
 import numpy as np
 import pytest
-from support import allowance, diagonal, every_norm, every_problem, log_sum_exp, run, strongly_convex
 
 import hasd
 from hasd import Lp, theory
 from hasd.methods import hasd as tight
+from support import allowance, diagonal, every_norm, every_problem, log_sum_exp, run, strongly_convex
 
 
 @every_norm

@@ -4,12 +4,12 @@ import math
 
 import numpy as np
 import pytest
-from reference.pseudocode import tight_form
-from support import allowance, diagonal, every_norm, run, strongly_convex
 
 import hasd
 from hasd import theory
 from hasd.estimate import increment
+from reference.pseudocode import tight_form
+from support import allowance, diagonal, every_norm, run, strongly_convex
 
 
 @every_norm

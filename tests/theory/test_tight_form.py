@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from reference.pseudocode import psi_minimum
-from support import NORMS, allowance, diagonal, every_norm, every_problem, quadratic, run
 
 import hasd
 from hasd import theory
 from hasd.methods import hasd as tight
+from reference.pseudocode import psi_minimum
+from support import NORMS, allowance, diagonal, every_norm, every_problem, quadratic, run
 
 
 def invariant(known, states):

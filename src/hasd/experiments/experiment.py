@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -38,25 +38,44 @@ class Experiment:
     report: Callable[[Tables, Any], str]  # Markdown
 
 
-def save(experiment: Experiment, sizes: Any, workers: Workers, out: Path) -> list[Path]:
-    """Run it and write its files: CSV tables, PNG and PDF figures, its section of the report."""
-    figure_class, rc_context = _matplotlib()
+@dataclass(frozen=True)
+class Drawing:
+    """A figure to be drawn, by a worker."""
+
+    target: Path  # without the suffix
+    inches: tuple[float, float]
+    draw: Plot
+    tables: Tables
+
+
+def save(chosen: Sequence[tuple[Experiment, Any]], workers: Workers, out: Path) -> list[Path]:
+    """Run experiments with their sizes and write their files: CSV tables, sections of the report, then the figures."""
+    _matplotlib()  # before hours of work, not after
     out.mkdir(parents=True, exist_ok=True)
-    tables = experiment.tables(sizes, workers)
-    written = []
-    for stem, rows in tables.items():
-        written.append(_text(out / f"{stem}.csv", csv_text(rows)))
-    for stem, (inches, draw) in experiment.plots.items():
-        with rc_context(RC):
-            figure = figure_class(figsize=inches, layout="constrained")
-            draw(figure, tables)
-            figure.draw_without_rendering()
-            figure.set_layout_engine("none")  # the layout is found once, not once a file
-            for path, metadata in ((out / f"{stem}.png", {}), (out / f"{stem}.pdf", {"CreationDate": None})):
-                figure.savefig(path, metadata=metadata)
-                written.append(path)
-    written.append(_text(out / f"{experiment.name}.md", experiment.report(tables, sizes)))
+    written, drawings = [], []
+    for experiment, sizes in chosen:
+        tables = experiment.tables(sizes, workers)
+        written += [_text(out / f"{stem}.csv", csv_text(rows)) for stem, rows in tables.items()]
+        written.append(_text(out / f"{experiment.name}.md", experiment.report(tables, sizes)))
+        drawings += [Drawing(out / stem, *plot, tables) for stem, plot in experiment.plots.items()]
+    for paths in workers.map(render, drawings, "figures"):
+        written += paths
     return written
+
+
+def render(drawing: Drawing) -> list[Path]:
+    """Draw a figure and save it as PNG and PDF; nothing in the files depends on the time."""
+    figure_class, rc_context = _matplotlib()
+    paths = []
+    with rc_context(RC):
+        figure = figure_class(figsize=drawing.inches, layout="constrained")
+        drawing.draw(figure, drawing.tables)
+        figure.draw_without_rendering()
+        figure.set_layout_engine("none")  # the layout is found once, not once a file
+        for suffix, metadata in ((".png", {}), (".pdf", {"CreationDate": None})):
+            paths.append(drawing.target.with_name(drawing.target.name + suffix))
+            figure.savefig(paths[-1], metadata=metadata)
+    return paths
 
 
 def collect(names: list[str], out: Path) -> Path:

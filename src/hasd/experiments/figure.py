@@ -22,6 +22,7 @@ from .figure_plot import PLOTS
 from .figure_report import report
 from .problems import problem, unbounded
 from .reference import Reference, reference
+from .style import AXES
 from .tables import Rows, Tables, first
 from .workers import Workers
 
@@ -37,7 +38,6 @@ CONTENDERS: dict[str, tuple[float, dict[str, Any]]] = {
     "hasd": (math.inf, {"raise_L": False}),  # a declared L is only a stepsize here: it may be as wrong as it likes
 }
 """The methods with their norm and options; the last one is ours and not in the paper."""
-AXES = ("iterations", "evaluations")
 
 
 @dataclass(frozen=True)

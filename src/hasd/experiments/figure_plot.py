@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .problems import unbounded
-from .style import METHODS, legend_below
+from .style import AXES, METHODS, legend_below
 from .tables import Rows, Tables, column, group
 
 TITLES = {
@@ -17,7 +17,6 @@ TITLES = {
     "symmetric": "symmetric softmax",
 }
 LABELS = {"iterations": "iterations", "evaluations": "gradient evaluations"}
-ABSCISSA = {"iterations": "iteration", "evaluations": "nfev"}
 
 
 def draw(figure: Any, tables: Tables, axis: str) -> None:
@@ -45,7 +44,7 @@ def _panel(ax: Any, rows: Rows, family: str, mu: float, axis: str) -> None:
     title = f"{TITLES[family]}, μ = {mu:g}"
     no_optimum = unbounded(family, mu)
     for (method,), mine in group(rows, "method").items():
-        ax.plot(column(mine, ABSCISSA[axis]), column(mine, "fun" if no_optimum else "gap"), **METHODS[method].keywords)
+        ax.plot(column(mine, AXES[axis]), column(mine, "fun" if no_optimum else "gap"), **METHODS[method].keywords)
     if no_optimum:
         ax.set_title(f"{title}\nunbounded below: values, not gaps", color="#A00000")
         _values_scale(ax, column(rows, "fun"))

@@ -7,15 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from .style import METHODS
+from .style import AXES, METHODS
 from .tables import Rows, Tables, column, first, group, markdown, short
 
 LEVELS = (1e-1, 1e-2, 1e-4, 1e-6, 1e-8)
 """Gaps relative to f(x_0) - f* at which methods are compared."""
-OURS, PAPERS = "hasd", "hasd-paper"
-RIVALS = {"linear-coupling": "LC", "agd": "AGD"}
-SHORT = {"gradient-descent": "GD", "agd": "AGD", "linear-coupling": "LC", PAPERS: "HASD", OURS: "HASD tight (ours)"}
-ABSCISSA = {"iterations": "iteration", "evaluations": "nfev"}
+PAPERS = "hasd-paper"
+CLAIMS = {
+    "linear-coupling": "(i) significantly better than LC",
+    "agd": "(ii) comparable to or slightly better than AGD",
+}
+"""What the paper says of its method, by rival."""
+SHORT = {method: line.short for method, line in METHODS.items()}
 TIE = 1.1
 """Gaps within ten per cent are called equal."""
 
@@ -23,7 +26,7 @@ TIE = 1.1
 def report(tables: Tables, sizes: Any) -> str:
     """The section on the figure."""
     parts = [_setting(sizes), _ill_posed(tables, sizes), _references(tables["figure-reference"])]
-    for axis in ABSCISSA:
+    for axis in AXES:
         rows = [row for row in tables["figure"] if row["tuned_on"] == axis]
         parts += [f"### On {axis}\n", _final(rows, axis, sizes.iterations), _levels(rows, axis), _claims(rows, axis)]
     return "\n".join([*parts, _edge(tables["figure-tuning"])])
@@ -34,8 +37,9 @@ def _setting(sizes: Any) -> str:
 
 f(x) = LogSumExp(Ax − b) + (μ/2)‖x‖², A_ij ~ Bernoulli(0.8), b_i ~ N(0, 1), x₀ = 0. The paper gives neither
 n, d nor the number of iterations; here n = {sizes.n}, d = {sizes.d}, T = {sizes.iterations}, seed {sizes.seed}.
-Every method tries {len(sizes.stepsizes)} of the paper's 31 stepsizes (1/L) for each μ, and keeps the one with the
-lowest f(x_T); a run that ends above f(x₀) or at no number loses; where several end at rounding level, the first to arrive wins.
+Every method tries the paper's stepsizes 1/L ({len(sizes.stepsizes)} of its 31) for each μ, and keeps the one with the
+lowest f(x_T); a run that ends above f(x₀) or at no number loses;
+where several end at rounding level, the first to arrive wins.
 "On evaluations" the tuning is repeated at a budget of {sizes.iterations} gradient evaluations: the published HASD
 asks for two an iteration, the others for one. The methods are not told μ, as in the paper.
 "HASD tight" is our form of the method and is not in the paper.
@@ -46,7 +50,7 @@ Figures: `figure.png`, `figure-evaluations.png`; data: `figure.csv`, `figure-tun
 def _ill_posed(tables: Tables, sizes: Any) -> str:
     rows = [row for row in tables["figure"] if row["family"] == "published" and row["mu"] == 0.0]
     lines = []
-    for axis in ABSCISSA:
+    for axis in AXES:
         mine = group([row for row in rows if row["tuned_on"] == axis], "method")
         lines.append([axis, *(curve[-1]["fun"] for curve in mine.values())])
     header = ["value at the end", *(SHORT[method] for (method,) in mine)]
@@ -109,7 +113,7 @@ def reached(rows: Rows, level: float, axis: str) -> float:
     """Iterations or evaluations until the gap is `level` times the first one; NaN where it never is."""
     gaps = column(rows, "gap")
     t = first(gaps <= level * gaps[0])
-    return math.nan if t is None else float(rows[t][ABSCISSA[axis]])
+    return math.nan if t is None else float(rows[t][AXES[axis]])
 
 
 def _levels(rows: Rows, axis: str) -> str:
@@ -118,9 +122,9 @@ def _levels(rows: Rows, axis: str) -> str:
         for level in LEVELS:
             counts = {method: reached(mine, level, axis) for method, mine in curves.items()}
             if any(not math.isnan(count) for count in counts.values()):
-                ratios = [counts[rival] / counts[PAPERS] if counts[PAPERS] else math.nan for rival in RIVALS]
+                ratios = [counts[rival] / counts[PAPERS] if counts[PAPERS] else math.nan for rival in CLAIMS]
                 lines.append([family, mu, f"{level:g}", *counts.values(), *ratios])
-    header = ["problem", "μ", "gap/first", *(SHORT[m] for m in curves), *(f"{r}/HASD" for r in RIVALS.values())]
+    header = ["problem", "μ", "gap/first", *(SHORT[m] for m in curves), *(f"{SHORT[rival]}/HASD" for rival in CLAIMS)]
     return (
         f"{axis.capitalize()} of these tuned runs until the gap is a given fraction of the first (–: not reached); "
         f"ratios above 1 favour HASD.\n\n{markdown(header, lines)}\n"
@@ -130,12 +134,8 @@ def _levels(rows: Rows, axis: str) -> str:
 def _claims(rows: Rows, axis: str) -> str:
     """Both claims: who ends lower on how many panels, and who is faster to the levels both reach."""
     out = ["What the paper says, and what this run gives:\n"]
-    said = {
-        "linear-coupling": "(i) significantly better than LC",
-        "agd": "(ii) comparable to or slightly better than AGD",
-    }
     panels = _bounded(rows)
-    for rival, claim in said.items():
+    for rival, claim in CLAIMS.items():
         ratios = [curves[rival][-1]["gap"] / curves[PAPERS][-1]["gap"] for curves in panels.values()]
         lower = sum(ratio > TIE for ratio in ratios)
         higher = sum(ratio < 1.0 / TIE for ratio in ratios)
@@ -149,7 +149,7 @@ def _claims(rows: Rows, axis: str) -> str:
         out.append(
             f"- {claim}: HASD's final gap is lower on {lower} of {len(ratios)} problems, within ten per cent on "
             f"{len(ratios) - lower - higher}, higher on {higher} (rival's gap over HASD's: {_range(ratios)}). "
-            f"To the levels both reach, {RIVALS[rival]} needs {_range(speed)} times as many {axis}."
+            f"To the levels both reach, {SHORT[rival]} needs {_range(speed)} times as many {axis}."
         )
     return "\n".join([*out, ""])
 
@@ -178,6 +178,3 @@ the largest stepsize of the paper's list, {largest:g}, where the list and not th
 A stepsize means different things to different methods: with the same L, LC steps s/L, the published HASD s/(2L) with
 weights that carry a further 1/18, the tight form s/L with none.
 """
-
-
-assert set(SHORT) == set(METHODS)

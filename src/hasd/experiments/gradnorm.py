@@ -137,13 +137,18 @@ def draw(figure: Any, tables: Tables) -> None:
     for ax, ((name,), rows) in zip(axes, panels.items(), strict=True):
         for k, key in enumerate(rules):
             mine = [row for row in rows if (row["method"], row["rule"]) == key]
-            style = {"marker": MARKERS[k % len(MARKERS)], "color": COLORS[k % len(COLORS)]}
-            ax.plot(column(mine, "eps"), column(mine, "T"), label=f"{key[0]}: {key[1]}", **style, markersize=4.0)
-        for method, dashes in (("hasd-paper", "--"), ("hasd", ":")):
+            style = {"marker": MARKERS[k % len(MARKERS)], "color": COLORS[k % len(COLORS)], "markersize": 5.0}
+            if key[0] == "hasd":
+                style |= {"linestyle": "--", "markerfacecolor": "white"}
+            ax.plot(column(mine, "share"), column(mine, "T"), label=f"{key[0]}: {key[1]}", **style)
+        for method, dashes in (("hasd-paper", "-."), ("hasd", ":")):
             mine = [row for row in rows if row["method"] == method and row["needed"] is not None]
-            needed = sorted({(row["eps"], row["needed"]) for row in mine})
-            ax.plot(*zip(*needed, strict=True), color="0.6", linestyle=dashes, label=f"{method}: needed")
-        ax.set(xscale="log", yscale="log", title=name, xlabel="ε", ylabel="T")
+            needed = sorted({(row["share"], row["needed"]) for row in mine})
+            ax.plot(*zip(*needed, strict=True), color="0.5", linestyle=dashes, label=f"{method}: needed")
+        ax.set(xscale="log", yscale="log", title=name, xlabel="ε, as a share of the first gradient's norm", ylabel="T")
+        shares = sorted({row["share"] for row in rows})
+        ax.set_xticks(shares, [f"{share:g}" for share in shares])
+        ax.set_xticks([], minor=True)
         ax.invert_xaxis()
     legend_below(figure, axes[0], 3)
 

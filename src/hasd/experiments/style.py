@@ -26,23 +26,26 @@ RC: dict[str, Any] = {
 class Line:
     """How a method is drawn and called."""
 
-    label: str
+    short: str  # in tables
+    label: str  # in legends
     color: str
-    dashes: str
+    dashes: Any  # a matplotlib linestyle
 
     @property
-    def keywords(self) -> dict[str, str]:
+    def keywords(self) -> dict[str, Any]:
         """For ``ax.plot``."""
         return {"color": self.color, "linestyle": self.dashes, "label": self.label}
 
 
 METHODS = {
-    "gradient-descent": Line("GD", "#999999", ":"),
-    "agd": Line("AGD", "#0072B2", "--"),
-    "linear-coupling": Line("LC, ℓ∞", "#009E73", "-."),
-    "hasd-paper": Line("HASD, ℓ∞ (the paper's)", "#D55E00", "-"),
-    "hasd": Line("HASD, tight form (ours, not in the paper)", "black", (0, (6, 1, 1, 1, 1, 1))),  # type: ignore[arg-type]
+    "gradient-descent": Line("GD", "GD", "#999999", ":"),
+    "agd": Line("AGD", "AGD", "#0072B2", "--"),
+    "linear-coupling": Line("LC", "LC, ℓ∞", "#009E73", "-."),
+    "hasd-paper": Line("HASD", "HASD, ℓ∞ (the paper's)", "#D55E00", "-"),
+    "hasd": Line("HASD tight (ours)", "HASD, tight form (ours, not in the paper)", "black", (0, (6, 1, 1, 1, 1, 1))),
 }
+AXES = {"iterations": "iteration", "evaluations": "nfev"}
+"""What a budget is counted in, and the column that counts it."""
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "black")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 

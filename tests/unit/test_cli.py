@@ -1,0 +1,106 @@
+"""The command line: exit codes, messages, files."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from concurrent.futures.process import BrokenProcessPool
+
+import pytest
+
+import hasd
+from hasd import cli
+
+
+def usage_error(capsys, *argv: str) -> str:
+    """What argparse says on the last line before it ends with 2."""
+    with pytest.raises(SystemExit) as end:
+        cli.main(argv)
+    assert end.value.code == 2
+    return capsys.readouterr().err.splitlines()[-1]
+
+
+def test_version(capsys):
+    with pytest.raises(SystemExit) as end:
+        cli.main(["--version"])
+    assert end.value.code == 0
+    assert capsys.readouterr().out == f"hasd {hasd.__version__}\n"
+
+
+def test_help_names_every_experiment(capsys):
+    with pytest.raises(SystemExit) as end:
+        cli.main(["reproduce", "--help"])
+    assert end.value.code == 0
+    text = capsys.readouterr().out
+    assert all(name in text for name in ("figure", "softmax", "search", "restart", "gradnorm", "all"))
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        ((), "required: COMMAND"),
+        (("reproduce",), "required: EXPERIMENT"),
+        (("reproduce", "moon"), "invalid choice: 'moon'"),
+        (("reproduce", "figure", "--n", "0"), "argument --n: must be a whole number of at least 1, got '0'"),
+        (("reproduce", "figure", "--n", "ten"), "argument --n: must be a whole number of at least 1, got 'ten'"),
+        (("reproduce", "figure", "--seed", "-1"), "argument --seed: must be a whole number of at least 0, got '-1'"),
+        (("reproduce", "all", "--jobs", "1.5"), "argument --jobs: must be a whole number of at least 1, got '1.5'"),
+        (("reproduce", "softmax", "--n", "5"), "unrecognized arguments: --n 5"),
+    ],
+)
+def test_wrong_usage(capsys, argv, message):
+    assert message in usage_error(capsys, *argv)
+
+
+def test_run_and_files(capsys, tmp_path):
+    out = tmp_path / "deep" / "results"
+    argv = ["reproduce", "softmax", "--quick", "--iterations", "3", "--seed", "7", "--jobs", "1", "--out", str(out)]
+    assert cli.main(argv) == 0
+    names = [line.rsplit("/", 1)[-1].rsplit("\\", 1)[-1] for line in capsys.readouterr().out.splitlines()]
+    assert names == ["softmax.csv", "softmax.md", "softmax.png", "softmax.pdf", "report.md"]
+    assert sorted(path.name for path in out.iterdir()) == sorted(names)
+    assert "3 iterations at most, seed 7" in (out / "report.md").read_text(encoding="utf-8")
+
+
+def test_sizes_without_a_minimiser_are_one_line_and_exit_1(capsys, tmp_path):
+    argv = ["reproduce", "figure", "--quick", "--n", "4", "--d", "4", "--iterations", "1", "--jobs", "1"]
+    assert cli.main([*argv, "--out", str(tmp_path)]) == 1
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 1 and lines[0].startswith("hasd: error: no minimiser was found with n = 4, d = 4")
+
+
+def test_out_is_a_file(capsys, tmp_path):
+    path = tmp_path / "taken"
+    path.write_text("")
+    assert cli.main(["reproduce", "softmax", "--quick", "--jobs", "1", "--out", str(path)]) == 1
+    assert capsys.readouterr().err.startswith("hasd: error: ")
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "message"),
+    [
+        (KeyboardInterrupt(), 130, "hasd: interrupted"),
+        (BrokenProcessPool(), 1, "hasd: error: a worker process died; was it out of memory? Try --jobs 1"),
+        (ImportError("needs matplotlib"), 1, "hasd: error: needs matplotlib"),
+    ],
+)
+def test_failures_are_one_line(capsys, monkeypatch, tmp_path, error, code, message):
+    def fail(*args):
+        raise error
+
+    monkeypatch.setattr(cli, "save", fail)
+    assert cli.main(["reproduce", "restart", "--quick", "--jobs", "1", "--out", str(tmp_path)]) == code
+    assert capsys.readouterr().err.splitlines() == [message]
+
+
+def test_options_reach_the_sizes():
+    options = cli.parser().parse_args(["reproduce", "figure", "--n", "7", "--symmetric", "--quick"])
+    sizes = cli._sizes(cli.EXPERIMENTS["figure"], options)
+    assert (sizes.n, sizes.symmetric, sizes.d) == (7, True, cli.EXPERIMENTS["figure"].quick.d)
+    plain = cli._sizes(cli.EXPERIMENTS["figure"], cli.parser().parse_args(["reproduce", "figure"]))
+    assert plain == cli.EXPERIMENTS["figure"].sizes
+
+
+def test_as_a_module():
+    done = subprocess.run([sys.executable, "-m", "hasd.cli", "--version"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, f"hasd {hasd.__version__}\n")
