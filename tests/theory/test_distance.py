@@ -1,4 +1,4 @@
-"""Where the iterates stay: ||v_t - x*||_2 <= R and, corrected, ||x_t - x*||_p <= R + 54 R/sqrt(t); sharpened, 12 for 54.
+"""Where the iterates stay: ||v_t - x*||_2 <= R and, corrected, ||x_t - x*||_p <= R + 54 R/sqrt(t); sharpened, 12.
 
 Lemma R_bounds as printed drops the square roots of Cauchy-Schwarz: its bound R + 2916 R^2/t is not even homogeneous,
 and fails for small R, which a test below shows.

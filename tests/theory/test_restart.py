@@ -1,5 +1,7 @@
 """Algorithm 2: the gap halves with every restart, under the paper's period, ours, and the certified rule."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -11,14 +13,14 @@ from support import Known, diagonal, every_norm, quadratic, run, strongly_convex
 def outer_gaps(known: Known, states) -> list[float]:
     """f(x_outer,i) - f*: at x_0 and at the last iterate of every finished epoch."""
     gaps = [known.f(known.x0) - known.f_star]
-    for before, after in zip(states, states[1:], strict=False):
+    for before, after in itertools.pairwise(states):
         if after.epoch > before.epoch:
             gaps.append(known.f(before.x) - known.f_star)
     return gaps
 
 
 def halves(gaps, noise=1e-12) -> bool:
-    return all(later <= 0.5 * earlier + noise for earlier, later in zip(gaps, gaps[1:], strict=False))
+    return all(later <= 0.5 * earlier + noise for earlier, later in itertools.pairwise(gaps))
 
 
 @every_norm
@@ -44,7 +46,7 @@ def test_certified_rule_halves_the_gap(known, p, inner):
     states = run(known, "hasd-restart", p, 400, mu=known.mu, inner=inner)
     gaps = outer_gaps(known, states)
     assert halves(gaps)
-    for before, after in zip(states, states[1:], strict=False):
+    for before, after in itertools.pairwise(states):
         assert (after.epoch > before.epoch) == (before.weight * known.mu >= 2.0 and before.inner.iteration > 0)
 
 

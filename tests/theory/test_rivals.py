@@ -1,5 +1,7 @@
 """The rivals' own guarantees."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -24,7 +26,7 @@ def test_gradient_descent(known):
 def test_steepest_descent_decreases_as_promised(known, p, L):
     known = known()
     states = run(known, "steepest-descent", p, 60, L=L)
-    for before, after in zip(states, states[1:], strict=False):
+    for before, after in itertools.pairwise(states):
         drop = before.grad_norm**2 / (2 * after.L)
         assert after.fun <= before.fun - drop + allowance(before.fun)
 

@@ -1,5 +1,6 @@
 """Our sharper forms: the first step counted double, slack from steps, gradient norms and restarts of the tight form."""
 
+import itertools
 import math
 
 import numpy as np
@@ -35,12 +36,12 @@ def test_first_step_counts_double(known, p):
 @every_norm
 @every_problem
 def test_slack_from_steps_bounds_the_distance(known, p):
-    """sum A_i L ||x_i - y_{i-1}||^2/2 fits under psi* too, and gives ||x_t - x*||_p <= R + ... from the weights alone."""
+    """sum A_i L ||x_i - y_{i-1}||^2/2 fits under psi* too, and bounds ||x_t - x*||_p from the weights alone."""
     known = known()
     geometry, L = Lp(p), known.L(p)
     slack = by_gradient = weights = 0.0
     states = run(known, "hasd-paper", p, 60)
-    for before, after in zip(states, states[1:], strict=False):
+    for before, after in itertools.pairwise(states):
         a = after.weight - before.weight
         y = before.estimate.couple(before.x, a)
         slack += theory.slack_from_step(L, after.weight, geometry.norm(after.x - y))
@@ -159,7 +160,7 @@ def test_mutation_without_L_in_the_slack_it_does_not_fit():
     known = diagonal()
     states = run(known, "hasd-paper", 2.0, 60)
     slack, broken = 0.0, False
-    for before, after in zip(states, states[1:], strict=False):
+    for before, after in itertools.pairwise(states):
         y = before.estimate.couple(before.x, after.weight - before.weight)
         slack += 10 * theory.slack_from_step(known.L(2.0), after.weight, float(np.linalg.norm(after.x - y)))
         broken |= after.weight * known.f(after.x) + slack > after.psi + allowance(after.psi)

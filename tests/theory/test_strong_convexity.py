@@ -1,5 +1,6 @@
 """Strong convexity carried by the cuts: the invariant, geometric growth of the weights, certificates without R."""
 
+import itertools
 import math
 
 import numpy as np
@@ -41,7 +42,7 @@ def test_matches_the_literal_form(known, p):
 def test_weights_grow_geometrically(known, p):
     known = known()
     states = run(known, "hasd", p, 100, mu=known.mu)
-    for before, after in zip(states[1:], states[2:], strict=False):
+    for before, after in itertools.pairwise(states):
         factor = theory.strong_growth_factor(known.L(p), known.mu, after.rho)
         assert after.weight >= before.weight * factor * (1 - 1e-9)
     assert known.f(states[-1].x) - known.f_star <= known.R**2 / (2 * states[-1].weight) + allowance(known.f_star)
@@ -69,7 +70,7 @@ def test_mutation_ignoring_kappa_in_the_weight_breaks_the_growth(monkeypatch):
     states = run(known, "hasd", 2.0, 100, mu=known.mu)
     assert any(
         after.weight < before.weight * theory.strong_growth_factor(known.L(2.0), known.mu, after.rho) * (1 - 1e-9)
-        for before, after in zip(states[1:], states[2:], strict=False)
+        for before, after in itertools.pairwise(states)
     )
 
 

@@ -16,7 +16,7 @@ def invariant(known, states):
     for state in states[1:]:
         cuts.append((state.weight - previous, state.at.x, state.at.f, state.at.g))
         previous = state.weight
-        v, psi = psi_minimum(cuts, known.x0)
+        _v, psi = psi_minimum(cuts, known.x0)
         assert state.psi == pytest.approx(psi, rel=1e-9, abs=1e-9)
         yield state.weight * known.f(state.x), psi
 
