@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from .bounds import Bounds
 from .geometry import Geometry, Lp
 from .oracle import BlackBox, ObjectiveSource, Source
 
@@ -95,6 +96,28 @@ def strong_convexity(mu: Any, fun: Any, L: float | None) -> float:
     if L is not None and out > L:
         raise ValueError(f"mu = {out:g} cannot exceed L = {L:g}")
     return out
+
+
+def requirements(method: Any, fun: Any, mu: float) -> None:
+    """What a method declares that it needs of the problem."""
+    if getattr(method, "needs_mu", False) and mu == 0.0:
+        raise ValueError(f"method {method.name!r} needs mu > 0: give mu=, or an objective with a ridge")
+    if getattr(method, "needs_images", False) and not hasattr(fun, "images"):
+        raise TypeError(
+            f"method {method.name!r} needs an objective f(x) = phi(Ax - b) from hasd.objectives, "
+            f"got {type(fun).__name__}; hasd-qn takes any function"
+        )
+
+
+def bounds(gap_tol: Any, radius: Any, mu: float) -> Bounds:
+    """The certified gap to stop at, with what it rests on."""
+    reach = None if radius is None else number("radius", radius, least=0.0)
+    if gap_tol is None:
+        return Bounds(reach, mu)
+    small = number("gap_tol", gap_tol, least=0.0)
+    if reach is None and mu == 0.0:
+        raise ValueError("gap_tol needs radius, an l_2 bound on the distance from x0 to a minimiser, because mu = 0")
+    return Bounds(reach, mu, small)
 
 
 def callback(given: Any) -> Callable[..., Any] | None:

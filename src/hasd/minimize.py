@@ -6,17 +6,18 @@ import inspect
 import math
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from scipy.optimize import OptimizeResult
 
 from . import inputs, loop, stopping
-from .geometry import norm2
-from .methods import make
+from .answer import answer, unstarted
+from .geometry import Array, Geometry
+from .methods import choose, make
 from .methods.base import Method, Problem, State
-from .oracle import Evaluation, Oracle
+from .oracle import Evaluation, Oracle, Source
 from .progress import Progress
-from .result import Gap, Status, Stop, build
+from .result import Status, Stop
 from .trace import Recorder
 
 DEFAULT_MAXITER = 100_000
@@ -42,6 +43,8 @@ def minimize(
     progress: bool = False,
     trace: bool | int = True,
     goal: str = "value",
+    gap_tol: float | None = None,
+    radius: float | None = None,
     resume: State | None = None,
     **options: Any,
 ) -> OptimizeResult:
@@ -56,7 +59,8 @@ def minimize(
     args : tuple
         Further arguments for fun and jac.
     method : str or method object
-        One of `hasd.methods()`; "auto" is "hasd".
+        One of `hasd.methods()`; "auto" chooses by counted cost: `hasd-subspace` where products with A are what costs,
+        `hasd-qn` for a callable and where they are cheap; `hasd` where p or L is given.  ``res.message`` says which.
     jac : callable, True or None
         The gradient; None takes finite differences through SciPy: len(x0) + 1 evaluations each, slow.
     p : float or geometry
@@ -79,6 +83,9 @@ def minimize(
         Record a row per iteration; a number keeps about that many rows; False none.
     goal : {"value", "gradient"}
         What a run that ends at a limit returns: the best point by value, or by the gradient's dual norm.
+    gap_tol, radius : float, optional
+        Stop when the certified bound on f(x) - f* is at most gap_tol.  It needs ``radius``, an l_2 bound on
+        ||x_0 - x*||, or strong convexity (a ridge, or mu).
     resume : state, optional
         ``res.state`` of an earlier run of the same method on the same function: go on from there.
     **options
@@ -99,14 +106,7 @@ def minimize(
     >>> res.success, res.gap(radius=2.0) < 1e-3
     (True, True)
     """
-    x_start = inputs.start(x0)
-    source = inputs.source(fun, jac, args, x_start)
-    chosen = _method(method, options)
-    smoothness = None if L is None else inputs.number("L", L, least=0.0, strict=True)
-    mu = inputs.strong_convexity(mu, fun, smoothness)
-    if getattr(chosen, "needs_mu", False) and mu == 0.0:
-        raise ValueError(f"method {chosen.name!r} needs mu > 0: give mu=, or an objective with a ridge")
-    geometry = inputs.geometry(p, chosen.default_p)
+    setup = _set_up(fun, x0, args, method, jac, p, L, mu, options)
     tol = inputs.number("tol", tol, least=0.0)
     gtol = 0.0 if gtol is None else inputs.number("gtol", gtol, least=0.0)
     limit = inputs.count("maxiter", maxiter, least=0)
@@ -116,24 +116,25 @@ def minimize(
         limit = DEFAULT_MAXITER
     if goal not in ("value", "gradient"):
         raise ValueError(f"goal must be 'value' or 'gradient', got {goal!r}")
+    bounds = inputs.bounds(gap_tol, radius, setup.mu)
     rows = math.inf if trace is True else inputs.count("trace", int(trace), least=0)
 
-    oracle = Oracle(source, budget, time.perf_counter() + seconds)
-    problem = Problem(oracle, geometry, smoothness, mu)
-    recorder = Recorder(oracle, rows)
-    call = _callback(inputs.callback(callback), oracle)
-    criteria = [stopping.gradient_within(tol, gtol), stopping.iterations(limit)]
-    start = resume if resume is not None else _first(oracle, x_start)
-    with Progress(progress, limit, chosen.name) as bar:
+    problem = setup.problem(Oracle(setup.source, budget, time.perf_counter() + seconds))
+    recorder = Recorder(problem.oracle, bounds, rows)
+    call = _callback(inputs.callback(callback), problem.oracle)
+    criteria = [stopping.gradient_within(tol, gtol), bounds.criterion, stopping.iterations(limit)]
+    start = resume if resume is not None else _first(problem.oracle, setup.x0)
+    if isinstance(start, Evaluation) and not start.finite:
+        return unstarted(problem, setup.method, start)
+    with Progress(progress, limit, setup.method.name, bounds) as bar:
 
         def observe(state: State) -> None:
+            bounds(state)
             recorder(state)
             bar(state)
 
-        if isinstance(start, Evaluation) and not start.finite:
-            return _unstarted(problem, chosen, start)
-        outcome = loop.run(problem, chosen, start, criteria, observe, call)
-    return _result(problem, chosen, outcome, recorder, goal)
+        outcome = loop.run(problem, setup.method, start, criteria, observe, call)
+    return answer(problem, setup.method, outcome, recorder, goal, setup.why)
 
 
 def iterate(
@@ -163,27 +164,55 @@ def iterate(
     >>> bool(f(state.x) < 1e-5)
     True
     """
-    x_start = inputs.start(x0)
-    source = inputs.source(fun, jac, args, x_start)
-    chosen = _method(method, options)
-    smoothness = None if L is None else inputs.number("L", L, least=0.0, strict=True)
-    mu = inputs.strong_convexity(mu, fun, smoothness)
-    oracle = Oracle(source)
-    problem = Problem(oracle, inputs.geometry(p, chosen.default_p), smoothness, mu)
+    setup = _set_up(fun, x0, args, method, jac, p, L, mu, options)
+    problem = setup.problem(Oracle(setup.source))
     try:
-        yield from loop.states(problem, chosen, oracle.evaluate(x_start))
+        yield from loop.states(problem, setup.method, problem.oracle.evaluate(setup.x0))
     except Stop:
         return
 
 
-def _method(method: str | Method, options: dict[str, Any]) -> Method:
+class SetUp(NamedTuple):
+    """The checked input."""
+
+    x0: Array
+    source: Source
+    method: Method
+    why: str  # the reason, where "auto" chose
+    geometry: Geometry
+    L: float | None
+    mu: float
+
+    def problem(self, oracle: Oracle) -> Problem:
+        """What the method is given."""
+        return Problem(oracle, self.geometry, self.L, self.mu)
+
+
+def _set_up(
+    fun: Any, x0: Any, args: Any, method: Any, jac: Any, p: Any, L: Any, mu: Any, options: dict[str, Any]
+) -> SetUp:
+    """Check what describes the problem; nothing is evaluated."""
+    x_start = inputs.start(x0)
+    source = inputs.source(fun, jac, args, x_start)
+    chosen, why = _method(method, options, fun, p, L)
+    smoothness = None if L is None else inputs.number("L", L, least=0.0, strict=True)
+    convexity = inputs.strong_convexity(mu, fun, smoothness)
+    inputs.requirements(chosen, fun, convexity)
+    return SetUp(x_start, source, chosen, why, inputs.geometry(p, chosen.default_p), smoothness, convexity)
+
+
+def _method(method: Any, options: dict[str, Any], fun: Any, p: Any, L: Any) -> tuple[Method, str]:
+    """The method, and why "auto" took it: a norm or a constant that is given is meant for the method they govern."""
     if isinstance(method, str):
-        return make("hasd" if method == "auto" else method, options)
+        name, why = method, ""
+        if method == "auto":
+            name, why = ("hasd", "") if p is not None or L is not None else choose(fun)
+        return make(name, options), why
     if not isinstance(method, Method):
         raise TypeError(f"method must be a name or an object with init and step, got {method!r}")
     if options:
         raise TypeError(f"unknown option {next(iter(options))!r}: a method object carries its own options")
-    return method
+    return method, ""
 
 
 def _first(oracle: Oracle, x: Any) -> Evaluation:
@@ -210,67 +239,3 @@ def _callback(given: Callable[..., Any] | None, oracle: Oracle) -> Callable[[Sta
             raise Stop(Status.CALLBACK) from stop
 
     return call
-
-
-def _unstarted(problem: Problem, method: Method, start: Evaluation) -> OptimizeResult:
-    status = Status.UNBOUNDED if start.f == -math.inf else Status.NONFINITE_START
-    nfev, njev, nprod = problem.oracle.counts
-    return build(
-        status=status,
-        x=start.x,
-        fun=start.f,
-        jac=start.g,
-        nit=0,
-        nfev=nfev,
-        njev=njev,
-        nrecord=0,
-        nprod=nprod,
-        method=method.name,
-        p=problem.geometry.p,
-        L=problem.L,
-        weight=0.0,
-        psi=0.0,
-        gap=Gap(start.f, math.nan, problem.mu, ()),
-        state=None,
-        trace=None,
-    )
-
-
-def _returned(problem: Problem, outcome: loop.Outcome, goal: str) -> Evaluation:
-    """The point handed back: the one that met the tolerance, or the best one by the goal.  Never worse than x0."""
-    state = outcome.state
-    if outcome.status.success:
-        return state.at
-    if goal == "gradient":
-        return outcome.smallest.at
-    last = state.at if state.at.x is state.x else problem.oracle.record(state.x)
-    best = problem.oracle.best
-    return best if best is not None and not last.f <= best.f else last
-
-
-def _result(problem: Problem, method: Method, outcome: loop.Outcome, recorder: Recorder, goal: str) -> OptimizeResult:
-    state = outcome.state
-    e = _returned(problem, outcome, goal)
-    columns = recorder.columns() if recorder.rows > 0 else None
-    nfev, njev, nprod = problem.oracle.counts
-    certificates = (*state.certificates, state.estimate.certificate(state.origin))
-    return build(
-        status=outcome.status,
-        note=state.note,
-        x=e.x,
-        fun=e.f,
-        jac=e.g,
-        nit=state.iteration,
-        nfev=nfev,
-        njev=njev,
-        nrecord=problem.oracle.nrecord,
-        nprod=nprod,
-        method=method.name,
-        p=problem.geometry.p,
-        L=state.L,
-        weight=state.weight,
-        psi=state.psi,
-        gap=Gap(e.f, norm2(e.g), problem.mu, certificates),
-        state=state,
-        trace=columns,
-    )

@@ -56,6 +56,10 @@ class Source(Protocol):
         """f(x) and grad f(x)."""
         ...
 
+    def charge(self) -> None:
+        """Count one evaluation of both without making it."""
+        ...
+
 
 def as_scalar(value: Any) -> float:
     """What the user's function returned, as a float; anything but one real number is an error."""
@@ -94,6 +98,11 @@ class BlackBox:
         """(nfev, njev, 0): a black box has no products to count."""
         return self.nfev, self.njev, 0
 
+    def charge(self) -> None:
+        """One evaluation of value and gradient."""
+        self.nfev += 1
+        self.njev += 1
+
     def value(self, x: Array) -> float:
         """f(x); where fun returns the gradient too, it is counted and dropped."""
         if self.jac is True:
@@ -104,8 +113,7 @@ class BlackBox:
     def value_and_grad(self, x: Array) -> tuple[float, Array]:
         """f(x) and grad f(x)."""
         if self.jac is True:
-            self.nfev += 1
-            self.njev += 1
+            self.charge()
             try:
                 f, g = self.fun(x.copy(), *self.args)
             except (TypeError, ValueError) as error:
@@ -144,10 +152,14 @@ class ObjectiveSource:
         self.nfev += 1
         return self.objective(x)
 
-    def value_and_grad(self, x: Array) -> tuple[float, Array]:
-        """f(x) and grad f(x)."""
+    def charge(self) -> None:
+        """One evaluation of value and gradient."""
         self.nfev += 1
         self.njev += 1
+
+    def value_and_grad(self, x: Array) -> tuple[float, Array]:
+        """f(x) and grad f(x)."""
+        self.charge()
         return self.objective.value_and_grad(x)
 
 
@@ -195,6 +207,11 @@ class Oracle:
         if f == -math.inf:
             raise Stop(Status.UNBOUNDED)
         return f
+
+    def charge(self) -> None:
+        """Count one evaluation that a method makes by itself, on images it keeps."""
+        self._check_budget()
+        self.source.charge()
 
     def record(self, x: Array) -> Evaluation:
         """f and g at x for the record: outside the method's counts and budget."""

@@ -6,14 +6,16 @@ import math
 from types import TracebackType
 from typing import Any
 
+from .bounds import Bounds
 from .methods.base import State
 
 
 class Progress:
     """A bar that follows the states: iterations, value, gradient norm.  Does nothing where it is not wanted."""
 
-    def __init__(self, wanted: bool, maxiter: float, name: str):
+    def __init__(self, wanted: bool, maxiter: float, name: str, bounds: Bounds):
         """Import tqdm only when it is needed."""
+        self.bounds = bounds
         self.bar: Any = None
         if wanted:
             try:
@@ -27,7 +29,8 @@ class Progress:
         if self.bar is not None:
             self.bar.update(state.iteration - self.bar.n)
             value = state.at.f if math.isnan(state.fun) else state.fun
-            self.bar.set_postfix_str(f"f={value:.6g} |g|={state.grad_norm:.1e}", refresh=False)
+            gap = f" gap<={self.bounds.gap:.1e}" if self.bounds.known else ""
+            self.bar.set_postfix_str(f"f={value:.6g} |g|={state.grad_norm:.1e}{gap}", refresh=False)
 
     def __enter__(self) -> Progress:
         """Nothing to open."""

@@ -1,13 +1,11 @@
-"""How a run ended: the statuses, and the result that is handed to the user."""
+"""How a run ended, and what it certifies."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Any
-
-from scipy.optimize import OptimizeResult
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from .estimate import Certificate
@@ -28,6 +26,7 @@ class Status(Enum):
     TIME = (11, "Time limit reached.")
     NONFINITE_START = (12, "The value or the gradient at x0 is not finite.")
     UNBOUNDED = (13, "The function is unbounded below: it took the value -inf.")
+    GAP = (14, "Converged: the certified gap is within gap_tol.")
     CALLBACK = (99, "`callback` raised `StopIteration`.")
 
     @property
@@ -42,8 +41,8 @@ class Status(Enum):
 
     @property
     def success(self) -> bool:
-        """True only where the tolerance was met."""
-        return self is Status.CONVERGED
+        """True only where a tolerance was met."""
+        return self in (Status.CONVERGED, Status.GAP)
 
 
 class Stop(Exception):
@@ -66,9 +65,12 @@ class Gap:
     grad_norm2: float  # ||grad f(x)||_2 at the same x
     mu: float  # strong convexity w.r.t. l_2
     certificates: tuple[Certificate, ...]  # one per epoch, scalars only
+    radius: float | None = None  # the one given to the run
+    best: float = -math.inf  # the best lower bound met during the run, for that radius
 
     def lower(self, radius: float | None = None) -> float:
         """The best certified lower bound on f*; -inf where nothing is known yet."""
+        radius = self.radius if radius is None else radius
         if radius is None and self.mu == 0.0:
             raise ValueError("gap() needs radius, an l_2 bound on the distance from x0 to a minimiser, because mu = 0")
         if radius is not None and not radius >= 0.0:
@@ -76,16 +78,10 @@ class Gap:
         bounds = [certificate.lower(radius) for certificate in self.certificates]
         if self.mu > 0.0:  # strong convexity at x itself: f* >= f(x) - ||g||^2/(2 mu)
             bounds.append(self.fun - self.grad_norm2 * (self.grad_norm2 / (2.0 * self.mu)))
+        if self.radius is None or (radius is not None and radius <= self.radius):
+            bounds.append(self.best)
         return max(bounds, default=-math.inf)
 
     def __call__(self, radius: float | None = None) -> float:
         """f(x) minus the best lower bound."""
         return self.fun - self.lower(radius)
-
-
-def build(**fields: Any) -> OptimizeResult:
-    """An OptimizeResult whose status, success and message come from one Status."""
-    status: Status = fields.pop("status")
-    note: str = fields.pop("note", "")
-    message = f"{status.message} {note}".strip()
-    return OptimizeResult(status=status.code, success=status.success, message=message, **fields)

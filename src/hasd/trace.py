@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from .bounds import Bounds
 from .methods.base import State
 from .oracle import Oracle
 
@@ -24,6 +25,8 @@ COLUMNS = (
     "nfev",  # evaluations the method had asked for by then
     "nprod",  # products with A
     "seconds",  # of work, recording excluded
+    "lower",  # best certified lower bound on f* so far; NaN without a radius or mu
+    "upper",  # best value so far
 )
 INTEGERS = ("iteration", "nfev", "nprod")
 
@@ -33,6 +36,7 @@ class Recorder:
     """Collects a row per state; thinned to between `rows` and 2 `rows` of them where a number is given."""
 
     oracle: Oracle
+    bounds: Bounds
     rows: float = math.inf  # about so many; 0: none
     table: list[tuple[float, ...]] = field(default_factory=list)
     pending: tuple[State, tuple[float, ...]] | None = None  # the newest state, where thinning passed it over
@@ -66,6 +70,8 @@ class Recorder:
             nfev,
             nprod,
             self.seconds,
+            self.bounds.lower if self.bounds.known else math.nan,
+            self.bounds.upper,
         )
 
     def _complete(self, state: State, row: tuple[float, ...]) -> tuple[float, ...]:

@@ -11,13 +11,17 @@ from .base import Method
 from .estimate_sequence import EstimateSequence
 from .hasd import HASD
 from .hasd_paper import HASDPaper
+from .hasd_qn import HASDQN
 from .hasd_restart import HASDRestart
+from .hasd_subspace import HASDSubspace
 from .heavy_ball import HeavyBall
 from .linear_coupling import LinearCoupling
 from .steepest_descent import SteepestDescent
 
 REGISTRY: dict[str, Callable[..., Method]] = {
     "hasd": HASD,
+    "hasd-subspace": HASDSubspace,
+    "hasd-qn": HASDQN,
     "hasd-paper": HASDPaper,
     "hasd-restart": HASDRestart,
     "gradient-descent": partial(SteepestDescent, name="gradient-descent", default_p=2.0),
@@ -27,6 +31,23 @@ REGISTRY: dict[str, Callable[..., Method]] = {
     "linear-coupling": LinearCoupling,
     "estimate-sequence": EstimateSequence,
 }
+
+CHEAP_ROW = 24
+"""Entries a row below which a product with A costs no more than a pass over the subspace's images."""
+
+
+def choose(objective: Any) -> tuple[str, str]:
+    """The method that "auto" stands for, by counted cost, and why.
+
+    A step of the subspace method handles some dozens of vectors of length n beside its two products with A: it pays
+    where a row of A has more entries than that.
+    """
+    if objective is None or not hasattr(objective, "images"):
+        return "hasd-qn", "Chosen: hasd-qn, as the function is a black box."
+    cost = objective.row_cost
+    if cost >= CHEAP_ROW:
+        return "hasd-subspace", f"Chosen: hasd-subspace, as a product with A handles {cost:.3g} entries a row."
+    return "hasd-qn", f"Chosen: hasd-qn, as a product with A handles only {cost:.3g} entries a row."
 
 
 def methods() -> list[str]:
@@ -41,7 +62,7 @@ def methods() -> list[str]:
 def options_of(name: str) -> list[str]:
     """The options a method takes beyond those of minimize."""
     fields: dict[str, Any] = _class_of(name).__dataclass_fields__
-    return [field for field in fields if field not in ("name", "default_p", "needs_mu")]
+    return [field for field in fields if field not in ("name", "default_p", "needs_mu", "needs_images")]
 
 
 def _class_of(name: str) -> Any:

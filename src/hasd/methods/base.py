@@ -30,6 +30,11 @@ class Problem:
     L: float | None = None  # declared smoothness in that norm; None: backtrack
     mu: float = 0.0  # strong convexity w.r.t. l_2
 
+    @property
+    def objective(self) -> Any:
+        """The objective behind the oracle, for methods that use its structure; None for a black box."""
+        return getattr(self.oracle.source, "objective", None)
+
 
 @dataclass(frozen=True)
 class State:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import ClassVar
 
 import numpy.typing as npt
 
 from hasd.objectives.base import Objective, in_precision_of
+from hasd.objectives.images import Images, LocalImages
 from hasd.objectives.losses import (
     LogisticLoss,
     LogSumExpLoss,
@@ -15,7 +17,7 @@ from hasd.objectives.losses import (
     SquareLoss,
     SymmetricSoftmaxLoss,
 )
-from hasd.objectives.operators import Matrix, Vector, apply, as_data, as_matrix, as_point, as_scalar, quiet
+from hasd.objectives.operators import Matrix, Vector, apply, as_data, as_matrix, as_point, as_scalar, is_sparse, quiet
 from hasd.objectives.smoothness import Smoothness, add_ridge
 
 
@@ -82,6 +84,18 @@ class Affine(Objective):
         if self.ridge > 0.0:
             g += self.ridge * point
         return value + self._ridge_value(point), in_precision_of(point, g)
+
+    @property
+    def row_cost(self) -> float:
+        """Entries of A that a product handles for each row."""
+        if self.A is None:
+            return 1.0
+        entries = self.A.nnz if is_sparse(self.A) else math.prod(self.A.shape)
+        return entries / self.A.shape[0]
+
+    def images(self) -> Images:
+        """The space of images Ax - b, for methods that keep them."""
+        return LocalImages(self)
 
     def smoothness(self, p: float) -> Smoothness:
         """The declared L_p of the loss plus ridge d^{1-2/p}."""

@@ -1,0 +1,84 @@
+"""From the end of a run to the result: one point, and everything that is said of it."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from scipy.optimize import OptimizeResult
+
+from .bounds import Bounds
+from .geometry import norm2
+from .loop import Outcome
+from .methods.base import Method, Problem
+from .oracle import Evaluation
+from .result import Gap, Status
+from .trace import Recorder
+
+
+def answer(
+    problem: Problem, method: Method, outcome: Outcome, recorder: Recorder, goal: str, why: str
+) -> OptimizeResult:
+    """The result of a run."""
+    state, bounds = outcome.state, recorder.bounds
+    e = _returned(problem, outcome, bounds, goal)
+    columns = recorder.columns() if recorder.rows > 0 else None
+    certificates = (*state.certificates, state.estimate.certificate(state.origin))
+    return _build(
+        problem,
+        method,
+        e,
+        outcome.status,
+        f"{state.note} {why}",
+        nit=state.iteration,
+        L=state.L,
+        weight=state.weight,
+        psi=state.psi,
+        gap=Gap(e.f, norm2(e.g), problem.mu, certificates, bounds.radius, bounds.lower),
+        state=state,
+        trace=columns,
+    )
+
+
+def unstarted(problem: Problem, method: Method, start: Evaluation) -> OptimizeResult:
+    """The result where x0 itself is no start."""
+    status = Status.UNBOUNDED if start.f == -math.inf else Status.NONFINITE_START
+    gap = Gap(start.f, math.nan, problem.mu, ())
+    nothing = {"nit": 0, "L": problem.L, "weight": 0.0, "psi": 0.0, "gap": gap, "state": None, "trace": None}
+    return _build(problem, method, start, status, "", **nothing)
+
+
+def _returned(problem: Problem, outcome: Outcome, bounds: Bounds, goal: str) -> Evaluation:
+    """The point handed back: the one that met the tolerance, or the best one by the goal.  Never worse than x0.
+
+    What was evaluated on cached images is evaluated anew, from x.
+    """
+    state, record = outcome.state, problem.oracle.record
+    cached = getattr(state, "point", None) is not None
+    if outcome.status is Status.GAP:
+        return record(bounds.x)
+    if outcome.status is Status.CONVERGED or goal == "gradient":
+        e = state.at if outcome.status is Status.CONVERGED else outcome.smallest.at
+        return record(e.x) if cached else e
+    last = state.at if state.at.x is state.x and not cached else record(state.x)
+    best = problem.oracle.best
+    return best if best is not None and not last.f <= best.f else last
+
+
+def _build(problem: Problem, method: Method, e: Evaluation, status: Status, note: str, **fields: Any) -> OptimizeResult:
+    nfev, njev, nprod = problem.oracle.counts
+    return OptimizeResult(
+        x=e.x,
+        fun=e.f,
+        jac=e.g,
+        nfev=nfev,
+        njev=njev,
+        nrecord=problem.oracle.nrecord,
+        nprod=nprod,
+        status=status.code,
+        success=status.success,
+        message=f"{status.message} {note}".strip(),
+        method=method.name,
+        p=problem.geometry.p,
+        **fields,
+    )

@@ -1,0 +1,184 @@
+"""HASD over a subspace whose images are known: for f(x) = phi(Ax - b) + (ridge/2)||x||^2, with no L and no search.
+
+Problem.    min f(x), f as above, phi convex and smooth.
+Algorithm.  g = grad f(x_t);  x_{t+1} = argmin of f over x_t + span{g, s_p(g), v_t - x_t, the last directions} by a few
+            damped Newton steps on cached images;  a = the largest root of (A_t + a) f(x_{t+1}) <= min psi_{t+1};
+            psi_{t+1} = psi_t + a [f(x_t) + <g, . - x_t> + (mu/2)||. - x_t||^2].
+            Two products with A an iteration at p = 2 (A^T phi' and the image of the new direction), three otherwise.
+Why y = x.  v_{t+1} lies in the affine subspace over which x_{t+1} minimises f (g and v_t - x_t are in its span), so
+            x_{t+1} is also the minimiser on the segment to v_{t+1}: the segment search's coupling point is x_{t+1}.
+Guarantee.  A_t f(x_t) <= min psi_t for all t, hence f(x_T) - f* <= R^2/(2 A_T); with exact minimisation over the span
+            <= 2 L_p R^2/(G_p^2 T^2) for every p whose s_p is in it, at once.  f(x_t) never increases.
+Numerics.   The image of each direction comes from a product of its own, so that no error is amplified; images are
+            refreshed on a schedule, when S^T g and W^T phi' disagree, and when no step decreases f.
+Reference.  SESOP (Narkiss & Zibulevsky 2005) for the subspace with cached images; AGMsDR (Nesterov, Gasnikov, Guminov,
+            Dvurechensky 2020) for the segment search and the largest root.
+
+>>> import numpy as np, hasd
+>>> A = np.random.default_rng(0).standard_normal((60, 8))
+>>> f = hasd.objectives.LogSumExp(A, ridge=0.1)
+>>> res = hasd.minimize(f, np.ones(8), method="hasd-subspace", tol=1e-9)
+>>> res.success, res.p
+(True, 2.0)
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ..estimate import Estimate
+from ..geometry import dot, norm2
+from ..objectives.images import Image, Images, Point, Small
+from ..oracle import Evaluation
+from ..result import Status, Stop
+from .base import Problem, State, first_state, gain_at
+from .span import Span
+from .subspace import Place, Ridge, minimise
+
+WHOLE, LEAST, MOST = 128, 16, 64
+"""Directions kept: all of a space of that dimension, and between these in a larger one."""
+DISAGREE = 1e-8
+"""S^T g against W^T phi', relative to ||g||: beyond this the images are made anew."""
+REFRESH = (25, 400)
+"""Iterations between refreshes of the images, at first and at most."""
+DRIFT = 1e-11
+"""Where a refresh finds more drift than this, the next one comes sooner; otherwise later."""
+
+
+@dataclass(frozen=True)
+class SubspaceState(State):
+    """A state with the images that belong to it."""
+
+    point: Point = None  # type: ignore[assignment]  # phi expanded at A x_t - b
+    v_image: Image = None  # A v_t - b
+    span: Span = None  # type: ignore[assignment]  # the directions kept
+    damping: float = 0.0  # of the inner Newton method
+    age: int = 0  # iterations since the images were refreshed
+    due: int = REFRESH[0]  # the age at which they will be
+    drift: float = 0.0  # what the last refresh found: max|z - (Ax - b)|, relative
+
+
+@dataclass(frozen=True)
+class HASDSubspace:
+    """The subspace method.  `memory`: directions kept (None: by cost); `inner`: Newton steps in each span, at most."""
+
+    memory: int | None = None
+    inner: int = 50
+    name: str = "hasd-subspace"
+    default_p: float = 2.0
+    needs_images: bool = True
+
+    def __post_init__(self) -> None:
+        """Refuse sizes below one."""
+        for option in ("memory", "inner"):
+            value = getattr(self, option)
+            if value is not None and not (isinstance(value, int) and value >= 1):
+                raise ValueError(f"{option} must be a whole number of at least 1, got {value!r}")
+
+    def capacity(self, d: int) -> int:
+        """How many directions to keep: all of a small space, otherwise k with k^2 some times d.
+
+        A Newton step in k coordinates costs n k^2, a product n d; but once the span is the whole space no product
+        with A is needed any more, only the gradient that says so.
+        """
+        return self.memory or (d if d <= WHOLE else max(LEAST, min(MOST, int(2.5 * math.sqrt(d)))))
+
+    def init(self, problem: Problem, start: Evaluation) -> SubspaceState:
+        """x_0 = v_0 with its image; no directions yet."""
+        images: Images = problem.objective.images()
+        point = images.at(start.x)
+        span = Span.empty(images, start.x.size, self.capacity(start.x.size) + 4)
+        return SubspaceState(**first_state(problem, start, problem.mu), point=point, v_image=point.z, span=span)
+
+    def step(self, problem: Problem, state: State) -> SubspaceState:
+        """One iteration."""
+        assert isinstance(state, SubspaceState)
+        state, e = self._evaluated(problem, state)
+        if e.norm2 == 0.0:
+            return replace(state, iteration=state.iteration + 1, at=e, grad_norm=0.0)
+        span, h = state.span.with_direction(e.g)
+        if problem.geometry.p != 2.0:
+            span, _ = span.with_direction(problem.geometry.steepest(e.g))
+        images = span.images
+        away = images.combine((1.0, state.v_image), (-1.0, state.point.z))
+        wide = span.with_known(state.estimate.v - state.x, away)
+        place = self._minimised(problem, state, wide)
+        if not place.moved:
+            if state.age == 0:
+                raise Stop(Status.PRECISION)
+            return self.step(problem, refreshed(problem, state, forget=True))
+        x = state.x + wide.S.columns @ place.c
+        span = wide.without_last() if wide.k > span.k else span
+        g_image = images.expand(span.W, np.append(h, np.zeros(span.k - h.size)))
+        estimate, v_image = weighed(images, state, e, g_image, place.f)
+        moved = replace(
+            state,
+            iteration=state.iteration + 1,
+            x=x,
+            fun=place.f,
+            at=e,
+            grad_norm=problem.geometry.dual_norm(e.g),
+            estimate=estimate,
+            theta=state.weight / estimate.weight if estimate.weight > 0.0 else math.nan,
+            gain=gain_at(problem, e),
+            trials=1,
+            point=place.point,
+            v_image=v_image,
+            span=span.remember(place.c[: span.k], self.capacity(x.size)),
+            damping=place.damping,
+            age=state.age + 1,
+        )
+        return refreshed(problem, moved) if moved.age >= moved.due else moved
+
+    def _evaluated(self, problem: Problem, state: SubspaceState) -> tuple[SubspaceState, Evaluation]:
+        """The gradient at x_t; where it disagrees with the images, they are made anew first."""
+        if state.iteration == 0:
+            return state, state.at
+        problem.oracle.charge()
+        g = gradient(problem, state)
+        S = state.span.S.columns
+        told = state.span.images.slopes(state.span.W, state.point) + problem.objective.ridge * (S.T @ state.x)
+        if norm2(S.T @ g - told) > DISAGREE * (norm2(g) + norm2(told)) and state.age > 0:
+            state = refreshed(problem, state, forget=True)
+            g = gradient(problem, state)
+        return state, Evaluation(state.x, state.fun, g)
+
+    def _minimised(self, problem: Problem, state: SubspaceState, span: Span) -> Place:
+        """f over x + span, by a few Newton steps."""
+        ridge = Ridge(problem.objective.ridge, dot(state.x, state.x), span.S.columns.T @ state.x)
+        place = Place(np.zeros(span.k), state.point, state.fun, state.damping)
+        return minimise(span.images, span.W, place, ridge, self.inner)
+
+
+def gradient(problem: Problem, state: SubspaceState) -> Small:
+    """A^T phi'(z) + ridge x: one product."""
+    return state.span.images.gradient(state.point) + problem.objective.ridge * state.x
+
+
+def weighed(images: Images, state: SubspaceState, e: Evaluation, g_image: Image, f: float) -> tuple[Estimate, Image]:
+    """psi_{t+1} with the largest certified weight, and the image of its minimiser; no cut where rounding hides it."""
+    estimate = state.estimate
+    a = estimate.largest_root(e, f)
+    if not a > 0.0:
+        return estimate, state.v_image
+    now, then = estimate.kappa, estimate.kappa + estimate.mu * a
+    terms = [(now / then, state.v_image), (-a / then, g_image)]
+    if estimate.mu > 0.0:
+        terms.append((a * estimate.mu / then, state.point.z))
+    return estimate.cut(a, e), images.combine(*terms)
+
+
+def refreshed(problem: Problem, state: SubspaceState, forget: bool = False) -> SubspaceState:
+    """The images of x and v from x and v (two products); without directions where their images are in doubt."""
+    images = state.span.images
+    point, v_point = images.at(state.x), images.at(state.estimate.v)
+    drift = images.distance(point.z, state.point.z)
+    due = max(REFRESH[0], state.due // 2) if drift > DRIFT else min(2 * state.due, REFRESH[1])
+    fun = point.value + 0.5 * problem.objective.ridge * dot(state.x, state.x)
+    fresh = replace(state, fun=fun, point=point, v_image=v_point.z, age=0, due=due, drift=drift)
+    if not forget:
+        return fresh
+    return replace(fresh, span=Span.empty(images, state.x.size, state.span.S.store.array.shape[1]), damping=0.0)

@@ -1,0 +1,77 @@
+"""Directions of a subspace with their images: S orthonormal, W = A S, each image from a product of its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ..geometry import Array, norm2
+from ..objectives.images import Basis, Image, Images, Small, Store
+
+DEPENDENT = 1e-8
+"""A direction with less than this part outside the span is in it."""
+FAINT = 1e-3
+"""The same for a direction whose image is a difference of images: what is divided by must not be small."""
+
+
+@dataclass(frozen=True)
+class Span:
+    """A subspace of R^d with its images."""
+
+    images: Images
+    S: Basis  # d x k, orthonormal columns
+    W: Any  # their images
+    steps: tuple[Small, ...] = ()  # the last steps taken, in these coordinates
+
+    @classmethod
+    def empty(cls, images: Images, d: int, room: int) -> Span:
+        """No direction yet, room for so many."""
+        return cls(images, Basis(Store(d, room), 0), images.basis(room))
+
+    @property
+    def k(self) -> int:
+        """How many directions."""
+        return self.S.k
+
+    def split(self, vector: Array) -> tuple[Small, Array, float]:
+        """Coordinates of the vector in the span, the unit vector of what is left, and how much that is."""
+        S = self.S.columns
+        h = S.T @ vector
+        rest = vector - S @ h
+        again = S.T @ rest  # twice is enough (Kahan)
+        rest = rest - S @ again
+        left = norm2(rest)
+        return h + again, rest / left if left > 0.0 else rest, left
+
+    def with_direction(self, vector: Array) -> tuple[Span, Small]:
+        """The span with the vector in it, and its coordinates; one product, none where it was there already."""
+        h, q, left = self.split(vector)
+        if left <= DEPENDENT * norm2(vector):
+            return self, h
+        W = self.images.append(self.W, self.images.multiply(q))
+        return replace(self, S=self.S.append(q), W=W), np.append(h, left)
+
+    def with_known(self, vector: Array, image: Image) -> Span:
+        """The span with a vector in it whose image is known: no product."""
+        h, q, left = self.split(vector)
+        if left <= FAINT * norm2(vector):
+            return self
+        inside = self.images.expand(self.W, h)
+        outside = self.images.combine((1.0 / left, image), (-1.0 / left, inside))
+        return replace(self, S=self.S.append(q), W=self.images.append(self.W, outside))
+
+    def without_last(self) -> Span:
+        """Without the newest direction."""
+        return replace(self, S=self.S.drop_last(), W=self.images.drop_last(self.W))
+
+    def remember(self, step: Small, most: int) -> Span:
+        """Note a step; where the span holds more than `most` directions, keep those of the last steps, half as many."""
+        steps = (*(np.append(old, np.zeros(self.k - old.size)) for old in self.steps), step)
+        if self.k <= most:
+            return replace(self, steps=steps[-most:])
+        newest = [old / norm2(old) for old in steps[::-1][: max(1, most // 2)]]
+        Q, _ = np.linalg.qr(np.column_stack(newest))
+        rotated = tuple(Q.T @ old for old in steps[-Q.shape[1] :])
+        return replace(self, S=self.S.rotate(Q), W=self.images.rotate(self.W, Q), steps=rotated)

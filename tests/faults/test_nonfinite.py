@@ -1,0 +1,201 @@
+"""NaN and infinity: a rejected trial mid-run, a status where they do not end, never a hang or a false claim."""
+
+import math
+from itertools import islice
+
+import numpy as np
+import pytest
+
+import hasd
+
+CURVATURE = np.geomspace(0.05, 5.0, 6)
+TARGET = np.array([1.0, -2.0, 0.5, 3.0, -1.0, 2.0])
+METHODS = (
+    "hasd",
+    "hasd-paper",
+    "hasd-restart",
+    "gradient-descent",
+    "heavy-ball",
+    "agd",
+    "steepest-descent",
+    "linear-coupling",
+    "estimate-sequence",
+)
+every_method = pytest.mark.parametrize("method", METHODS)
+declared_and_not = pytest.mark.parametrize("L", [None, 30.0], ids=["backtracked", "declared"])
+
+
+def bowl(x):
+    with np.errstate(over="ignore"):
+        return 0.5 * float(CURVATURE @ (x - TARGET) ** 2), CURVATURE * (x - TARGET)
+
+
+def broken(x, value=math.nan):
+    return value, np.full(x.shape, math.nan)
+
+
+class Faulty:
+    """The bowl, but broken on the calls (or at the points) that `fails(call, x)` names."""
+
+    def __init__(self, fails, value=math.nan):
+        self.fails, self.value = fails, value
+        self.calls = 0
+        self.last_finite = 0
+
+    def __call__(self, x):
+        self.calls += 1
+        if self.calls > 50_000:
+            pytest.fail("this run does not end")
+        if self.fails(self.calls, x):
+            return broken(x, self.value)
+        self.last_finite = self.calls
+        return bowl(x)
+
+
+def solve(f, method, L=None, **options):
+    options.setdefault("mu", 0.05 if method == "hasd-restart" else 0.0)
+    return hasd.minimize(f, np.zeros(6), jac=True, method=method, L=L, **options)
+
+
+class TestRegion:
+    @staticmethod
+    def barrier(x):
+        """sum x - log x, with NaN where x <= 0; minimum at 1."""
+        if (x <= 0.0).any():
+            return broken(x)
+        return float((x - np.log(x)).sum()), 1.0 - 1.0 / x
+
+    @every_method
+    @pytest.mark.parametrize("x0", [[5.0, 5.0, 5.0, 5.0], [0.2, 6.0, 3.0, 1.0]])
+    def test_a_point_outside_the_domain_is_a_rejected_trial(self, method, x0):
+        mu = 1e-2 if method == "hasd-restart" else 0.0
+        res = hasd.minimize(self.barrier, x0, jac=True, method=method, mu=mu, tol=1e-4, maxfun=3000)
+        assert res.success
+        np.testing.assert_allclose(res.x, 1.0, atol=1e-2)
+
+    @pytest.mark.parametrize("method", ["hasd", "gradient-descent", "agd"])
+    def test_such_points_are_met(self, method):
+        """So the test above can fail."""
+        left = []
+
+        def f(x):
+            left.append((x <= 0.0).any())
+            return self.barrier(x)
+
+        hasd.minimize(f, [5.0, 5.0, 5.0, 5.0], jac=True, method=method, maxiter=5)
+        assert any(left)
+
+    @pytest.mark.parametrize("value", [math.nan, math.inf])
+    def test_infinity_is_rejected_as_nan_is(self, value):
+        def f(x):
+            return self.barrier(x) if (x > 0.0).all() else broken(x, value)
+
+        assert hasd.minimize(f, [0.2, 6.0, 3.0, 1.0], jac=True, method="agd").success
+
+    @every_method
+    @declared_and_not
+    def test_a_broken_gradient_is_never_returned(self, method, L):
+        """f stays finite, but its gradient is NaN on half of the space, beyond the start."""
+
+        def f(x):
+            value, g = bowl(x)
+            return value, g if x[3] < 0.5 else g * math.nan
+
+        for maxiter in (1, 2, 5, 20):
+            res = solve(f, method, L, maxiter=maxiter)
+            assert np.isfinite(res.fun) and np.isfinite(res.jac).all()
+
+
+class TestForEver:
+    @every_method
+    @declared_and_not
+    @pytest.mark.parametrize("after", [1, 2, 3, 4, 15, 16])
+    def test_twenty_in_a_row_end_with_the_best_finite_point(self, method, L, after):
+        f = Faulty(lambda call, x: call > after)
+        res = solve(f, method, L, tol=0, trace=False)
+        assert (res.status, res.success) == (3, False)
+        # 21 where the first of them only probed for a longer step than one that was good already
+        assert 20 <= f.calls - res.nrecord - f.last_finite <= 21
+        assert res.fun == bowl(res.x)[0] <= bowl(np.zeros(6))[0]
+        np.testing.assert_array_equal(res.jac, bowl(res.x)[1])
+
+    @every_method
+    def test_fewer_than_twenty_do_not_end_a_run(self, method):
+        f = Faulty(lambda call, x: 4 <= call < 4 + 19)
+        assert solve(f, method, 30.0, maxiter=40, tol=0).status == 1
+
+    @every_method
+    @pytest.mark.parametrize("value", [math.nan, math.inf])
+    def test_at_the_start(self, method, value):
+        f = Faulty(lambda call, x: True, value)
+        res = solve(f, method)
+        assert (res.status, res.success, res.nit, res.nfev, f.calls) == (12, False, 0, 1, 1)
+        np.testing.assert_array_equal(res.x, np.zeros(6))
+
+    def test_a_broken_gradient_at_the_start(self):
+        assert hasd.minimize(lambda x: (1.0, x * math.nan), np.ones(2), jac=True).status == 12
+
+    @every_method
+    def test_iterate_does_not_hang_on_a_broken_start(self, method):
+        f = Faulty(lambda call, x: True)
+        assert len(list(islice(hasd.iterate(f, np.zeros(6), jac=True, method=method, mu=0.05), 50))) <= 1
+        assert f.calls <= 21
+
+
+class TestUnbounded:
+    def test_at_the_start(self):
+        res = hasd.minimize(lambda x: (-math.inf, x), np.ones(2), jac=True)
+        assert (res.status, res.success) == (13, False)
+
+    @every_method
+    @declared_and_not
+    def test_minus_infinity_ends_the_run_with_the_best_finite_point(self, method, L):
+        def cliff(x):
+            return (-math.inf if x[0] < -3.0 else float(x[0])), np.array([1.0, 0.0])
+
+        mu = 0.01 if method == "hasd-restart" else 0.0
+        res = hasd.minimize(cliff, np.ones(2), jac=True, method=method, L=L, mu=mu, maxfun=5000)
+        assert (res.status, res.success) == (13, False)
+        assert -3.0 <= res.fun <= 1.0
+        assert res.fun == res.x[0]
+
+    @every_method
+    def test_a_linear_function_ends_without_a_warning(self, method):
+        c = np.array([1.0, -2.0, 3.0])
+        mu = 1e-3 if method == "hasd-restart" else 0.0
+        res = hasd.minimize(lambda x: (float(c @ x), c), np.ones(3), jac=True, method=method, mu=mu, maxiter=300)
+        assert not res.success
+        assert np.isfinite(res.x).all() and np.isfinite(res.fun)
+
+    @pytest.mark.parametrize("factor", [10.0, 100.0, 1e4])
+    def test_a_diverging_run_ends_in_a_status(self, factor):
+        """raise_L=False with an L far too small: values grow until they overflow."""
+        res = solve(bowl, "hasd", 5.0 / factor, p=2, raise_L=False, maxiter=1000)
+        assert not res.success
+        assert np.isfinite(res.fun) and res.fun <= bowl(np.zeros(6))[0]
+        assert res.gap(float(np.linalg.norm(TARGET))) >= res.fun
+
+
+class TestAtRandom:
+    @staticmethod
+    def faulty(seed):
+        rng = np.random.default_rng(seed)
+        return Faulty(lambda call, x: call > 1 and rng.random() < 0.2)
+
+    @every_method
+    @declared_and_not
+    def test_every_method_ends_with_a_status_that_is_true(self, method, L):
+        f = self.faulty(0)
+        res = solve(f, method, L, maxfun=2500, trace=False)
+        assert res.fun == bowl(res.x)[0]
+        assert f.calls == res.nfev + res.nrecord
+        assert res.status in (0, 2, 3, 10)
+        if res.status == 2:  # machine precision is claimed only where it is reached
+            assert np.abs(res.jac).max() < 1e-6
+
+    @declared_and_not
+    @pytest.mark.parametrize("seed", range(5))
+    def test_hasd_converges(self, L, seed):
+        res = solve(self.faulty(seed), "hasd", L, tol=1e-4, maxfun=20_000, trace=False)
+        assert res.success
+        np.testing.assert_allclose(res.x, TARGET, atol=1e-2)
