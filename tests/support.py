@@ -128,6 +128,8 @@ def run(known: Known, method: str, p: float, T: int, L: float | str | None = "de
     if L == "declared":
         L = known.L(p)
     options.setdefault("mu", 0.0)
+    if method == "hasd" and L is None:
+        options.setdefault("restart", False)  # one epoch: the invariant is stated for one
     return list(islice(hasd.iterate(known.f, known.x0, method=method, p=p, L=L, **options), T + 1))
 
 

@@ -22,6 +22,8 @@ def answer(
     """The result of a run."""
     state, bounds = outcome.state, recorder.bounds
     e = _returned(problem, outcome, bounds, goal)
+    if e.finite and e.norm2 == 0.0:
+        outcome.status = Status.CONVERGED
     columns = recorder.columns() if recorder.rows > 0 else None
     certificates = (*state.certificates, state.estimate.certificate(state.origin))
     return _build(
@@ -40,9 +42,8 @@ def answer(
     )
 
 
-def unstarted(problem: Problem, method: Method, start: Evaluation) -> OptimizeResult:
+def unstarted(problem: Problem, method: Method, start: Evaluation, status: Status) -> OptimizeResult:
     """The result where x0 itself is no start."""
-    status = Status.UNBOUNDED if start.f == -math.inf else Status.NONFINITE_START
     gap = Gap(start.f, math.nan, problem.mu, ())
     nothing = {"nit": 0, "L": problem.L, "weight": 0.0, "psi": 0.0, "gap": gap, "state": None, "trace": None}
     return _build(problem, method, start, status, "", **nothing)
@@ -62,15 +63,15 @@ def _returned(problem: Problem, outcome: Outcome, bounds: Bounds, goal: str) -> 
         return record(e.x) if cached else e
     last = state.at if state.at.x is state.x and not cached else record(state.x)
     best = problem.oracle.best
-    return best if best is not None and not last.f <= best.f else last
+    return best if best is not None and not (last.finite and last.f <= best.f) else last
 
 
 def _build(problem: Problem, method: Method, e: Evaluation, status: Status, note: str, **fields: Any) -> OptimizeResult:
     nfev, njev, nprod = problem.oracle.counts
     return OptimizeResult(
-        x=e.x,
+        x=e.x.copy(),
         fun=e.f,
-        jac=e.g,
+        jac=e.g.copy(),
         nfev=nfev,
         njev=njev,
         nrecord=problem.oracle.nrecord,

@@ -57,7 +57,7 @@ class Comparison:
 
 
 def compare(
-    fun: Any, x0: Any, methods: Iterable[str] | Mapping[str, str | Method], budget: int, **common: Any
+    fun: Any, x0: Any, methods: str | Iterable[str] | Mapping[str, str | Method], budget: int, **common: Any
 ) -> Comparison:
     """Run each method until it has asked for `budget` evaluations.
 
@@ -72,10 +72,12 @@ def compare(
     >>> [row["method"] for row in sorted(both.rows(), key=lambda row: row["fun"])]
     ['agd', 'gradient-descent']
     """
+    methods = [methods] if isinstance(methods, str) else methods
     named = dict(methods) if isinstance(methods, Mapping) else {name: name for name in methods}
     if not named:
         raise ValueError("methods must name at least one method")
-    if "trace" in common:
-        raise TypeError("compare records a full trace itself; trace must not be given")
+    for own in ("trace", "maxfun", "method"):
+        if own in common:
+            raise TypeError(f"compare sets {own} itself; it must not be given")
     settings = {"tol": 0.0, **common, "maxfun": budget}
     return Comparison({label: minimize(fun, x0, method=name, **settings) for label, name in named.items()}, budget)

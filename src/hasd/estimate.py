@@ -25,22 +25,22 @@ NOISE = 8.0 * EPS
 """Relative rounding error allowed for in one function value."""
 
 
-def rounding(*values: float) -> float:
+def rounding(*values: float, eps: float = EPS) -> float:
     """What the difference of these function values may be off by."""
-    return NOISE * max(abs(value) for value in values)
+    return 8.0 * eps * max(abs(value) for value in values)
 
 
 def increment(A: float, c: float, mu: float = 0.0) -> float:
     """The a > 0 with c a^2 = (A + a)(1 + mu (A + a)); c is L rho in the tight form, 18 L rho in Algorithm 1.
 
-    At mu = 0 it is Algorithm 1's a^2 = A_{t+1}/c.  A root exists while c > mu, which holds because L rho >= mu.
+    At mu = 0 it is Algorithm 1's a^2 = A_{t+1}/c.  A root exists while c > mu; L rho >= mu holds for a true L, and at
+    equality, where one step reaches the minimiser, or for an L guessed too small, c is taken a little above mu.
 
     >>> a = increment(2.0, 0.5)
     >>> round(0.5 * a * a - (2.0 + a), 12)
     0.0
     """
-    if c <= mu:
-        raise ValueError(f"the weight rule needs c > mu, got c = {c}, mu = {mu}: is mu larger than L?")
+    c = max(c, (1.0 + 2.0**-10) * mu)
     if mu == 0.0:
         return (1.0 + math.sqrt(1.0 + 4.0 * c * A)) / (2.0 * c)
     b = 1.0 + 2.0 * mu * A
@@ -69,8 +69,10 @@ class Certificate:
         free = kappa * self.reach / (self.mu * self.weight) if self.mu > 0.0 else math.inf
         s = free if radius is None else min(radius + self.offset, free)
         # kappa/2 (s - D)^2 - s^2/2, arranged so that nothing large cancels
-        low = 0.5 * self.mu * self.weight * (s - self.reach) ** 2 + 0.5 * self.reach * (self.reach - 2.0 * s)
-        return (self.psi + low - NOISE * (abs(self.psi) + abs(low))) / self.weight
+        curved = 0.5 * self.mu * self.weight * (s - self.reach) * (s - self.reach) if self.mu > 0.0 else 0.0
+        low = curved + 0.5 * self.reach * (self.reach - 2.0 * s)
+        bound = (self.psi + low - NOISE * (abs(self.psi) + abs(low))) / self.weight
+        return bound if math.isfinite(bound) else -math.inf
 
 
 @dataclass(frozen=True)
@@ -114,7 +116,8 @@ class Estimate:
         away = self.v - e.x
         slope = dot(e.g, away)
         if self.mu > 0.0:
-            slope += 0.5 * self.mu * norm2(away) ** 2
+            far = norm2(away)
+            slope += 0.5 * self.mu * far * far
         return slope
 
     def largest_root(self, e: Evaluation, f_next: float) -> float:
@@ -125,8 +128,8 @@ class Estimate:
         grows out of noise.  Divided through by ||g||: nothing overflows, and scaling f scales a exactly.
         """
         n, kappa = e.norm2, self.kappa
-        S = self.psi - self.weight * f_next - NOISE * (abs(self.psi) + self.weight * abs(f_next))
-        D = self.mu * S + kappa * (e.f + self._slope(e) - f_next - rounding(e.f, f_next))
+        S = self.psi - self.weight * f_next - 8.0 * e.eps * (abs(self.psi) + self.weight * abs(f_next))
+        D = self.mu * S + kappa * (e.f + self._slope(e) - f_next - rounding(e.f, f_next, eps=e.eps))
         # Strong convexity gives E >= 0; the floor only shortens a, so the inequality stays true.
         half = max(0.5 - (self.mu / n) * ((e.f - f_next) / n), 1e-12)
         d = D / n
@@ -169,7 +172,7 @@ def observed_smoothness(geometry: Geometry, e: Evaluation, other: Evaluation) ->
     f(z) >= f(y) + <g_y, z - y> + ||g_z - g_y||_{p*}^2 / (2L), read both ways.
     """
     apart = e.x - other.x
-    noise = rounding(e.f, other.f)
+    noise = rounding(e.f, other.f, eps=e.eps)
     change = geometry.dual_norm(e.g - other.g)
     bregman = e.f - other.f - dot(other.g, apart), other.f - e.f + dot(e.g, apart)
     return max((change * (change / (2.0 * b)) for b in bregman if b > 32.0 * noise), default=0.0)

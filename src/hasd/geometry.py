@@ -53,6 +53,16 @@ def largest(x: Array) -> float:
     return float(xp.max(xp.abs(x))) if math.prod(x.shape) else 0.0
 
 
+def resolution(x: Array) -> float:
+    """The machine epsilon of x's numbers.
+
+    >>> import numpy as np
+    >>> resolution(np.ones(2)) == 2.0**-52
+    True
+    """
+    return float(array_namespace(x).finfo(x.dtype).eps)
+
+
 def norm2(x: Array) -> float:
     """The Euclidean norm, free of overflow and underflow.
 

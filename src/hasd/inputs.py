@@ -11,6 +11,7 @@ import numpy as np
 
 from .bounds import Bounds
 from .geometry import Geometry, Lp
+from .methods.base import State
 from .oracle import BlackBox, ObjectiveSource, Source
 
 
@@ -96,6 +97,28 @@ def strong_convexity(mu: Any, fun: Any, L: float | None) -> float:
     if L is not None and out > L:
         raise ValueError(f"mu = {out:g} cannot exceed L = {L:g}")
     return out
+
+
+def rows(trace: Any) -> float:
+    """True: a row an iteration; False: none; a number: about so many."""
+    if isinstance(trace, bool | np.bool_):
+        return math.inf if trace else 0.0
+    if trace is None:
+        raise TypeError("trace must be True, False or a number of rows, got None")
+    return count("trace", trace, least=0)
+
+
+def resumed(state: Any, method: Any, x0: np.ndarray) -> Any:
+    """A state to go on from, checked against the method and the problem; None where there is none."""
+    if state is None:
+        return None
+    if not isinstance(state, State):
+        raise TypeError(f"resume must be the state of an earlier result, got {state!r}")
+    if state.x.shape != x0.shape:
+        raise ValueError(f"resume holds a state of length {state.x.size}, but x0 has length {x0.size}")
+    if state.method not in ("", method.name):
+        raise ValueError(f"resume holds a state of method {state.method!r}, not of {method.name!r}")
+    return state
 
 
 def requirements(method: Any, fun: Any, mu: float) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+import numpy as np
 
 from .methods.base import Method, Problem, State
 from .oracle import Evaluation
@@ -15,10 +17,11 @@ Observer = Callable[[State], None]
 
 def states(problem: Problem, method: Method, start: Evaluation | State) -> Iterator[State]:
     """The method's states, from t = 0 (an evaluation) or from a state of an earlier run, until a step raises Stop."""
-    state = method.init(problem, start) if isinstance(start, Evaluation) else start
+    state = replace(method.init(problem, start), method=method.name) if isinstance(start, Evaluation) else start
     while True:
         yield state
-        state = method.step(problem, state)
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore", under="ignore"):  # inf and NaN are seen to
+            state = method.step(problem, state)
 
 
 @dataclass

@@ -117,15 +117,15 @@ def minimize(
     if goal not in ("value", "gradient"):
         raise ValueError(f"goal must be 'value' or 'gradient', got {goal!r}")
     bounds = inputs.bounds(gap_tol, radius, setup.mu)
-    rows = math.inf if trace is True else inputs.count("trace", int(trace), least=0)
+    rows = inputs.rows(trace)
 
     problem = setup.problem(Oracle(setup.source, budget, time.perf_counter() + seconds))
     recorder = Recorder(problem.oracle, bounds, rows)
     call = _callback(inputs.callback(callback), problem.oracle)
     criteria = [stopping.gradient_within(tol, gtol), bounds.criterion, stopping.iterations(limit)]
-    start = resume if resume is not None else _first(problem.oracle, setup.x0)
-    if isinstance(start, Evaluation) and not start.finite:
-        return unstarted(problem, setup.method, start)
+    start = inputs.resumed(resume, setup.method, setup.x0) or _first(problem.oracle, setup.x0)
+    if isinstance(start, tuple):
+        return unstarted(problem, setup.method, *start)
     with Progress(progress, limit, setup.method.name, bounds) as bar:
 
         def observe(state: State) -> None:
@@ -166,8 +166,14 @@ def iterate(
     """
     setup = _set_up(fun, x0, args, method, jac, p, L, mu, options)
     problem = setup.problem(Oracle(setup.source))
+    start = _first(problem.oracle, setup.x0)
+    return iter(()) if isinstance(start, tuple) else _until_stop(loop.states(problem, setup.method, start))
+
+
+def _until_stop(states: Iterator[State]) -> Iterator[State]:
+    """The states, ended quietly where the method cannot go on."""
     try:
-        yield from loop.states(problem, setup.method, problem.oracle.evaluate(setup.x0))
+        yield from states
     except Stop:
         return
 
@@ -208,18 +214,21 @@ def _method(method: Any, options: dict[str, Any], fun: Any, p: Any, L: Any) -> t
         if method == "auto":
             name, why = ("hasd", "") if p is not None or L is not None else choose(fun)
         return make(name, options), why
-    if not isinstance(method, Method):
+    if isinstance(method, type) or not isinstance(method, Method):
         raise TypeError(f"method must be a name or an object with init and step, got {method!r}")
     if options:
         raise TypeError(f"unknown option {next(iter(options))!r}: a method object carries its own options")
     return method, ""
 
 
-def _first(oracle: Oracle, x: Any) -> Evaluation:
+def _first(oracle: Oracle, x: Array) -> Evaluation | tuple[Evaluation, Status]:
+    """The evaluation at x0; with a status where it is no start."""
     try:
-        return oracle.evaluate(x)
-    except Stop as stop:  # -inf at x0, or no time at all: nothing to start from
-        return Evaluation(x, -math.inf if stop.status is Status.UNBOUNDED else math.nan, x * math.nan)
+        e = oracle.evaluate(x)
+    except Stop as stop:  # -inf at x0, or no budget at all
+        value = -math.inf if stop.status is Status.UNBOUNDED else math.nan
+        return Evaluation(x, value, x * math.nan), stop.status
+    return e if e.finite else (e, Status.NONFINITE_START)
 
 
 def _callback(given: Callable[..., Any] | None, oracle: Oracle) -> Callable[[State], None] | None:

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 import numpy as np
 from scipy.optimize import approx_fprime
 
-from .geometry import Array, largest, norm2
+from .geometry import Array, largest, norm2, resolution
 from .result import Status, Stop
 
 
@@ -38,6 +38,11 @@ class Evaluation:
     def norm2(self) -> float:
         """||g||_2."""
         return norm2(self.g)
+
+    @cached_property
+    def eps(self) -> float:
+        """The resolution of the numbers that x is made of."""
+        return resolution(self.x)
 
 
 class Source(Protocol):
@@ -60,11 +65,19 @@ class Source(Protocol):
         """Count one evaluation of both without making it."""
         ...
 
+    def price(self, x: Array) -> int:
+        """How many evaluations value and gradient together are counted as."""
+        ...
+
 
 def as_scalar(value: Any) -> float:
     """What the user's function returned, as a float; anything but one real number is an error."""
     if type(value) is float:
         return value
+    if isinstance(value, tuple):
+        raise TypeError(
+            f"fun must return one number, got a tuple of {len(value)}; does fun return f and g? Give jac=True"
+        )
     array = np.asarray(value)
     if array.size != 1:
         raise TypeError(f"fun must return one number, got an array of shape {array.shape}")
@@ -92,6 +105,15 @@ class BlackBox:
     args: tuple[Any, ...] = ()
     nfev: int = 0
     njev: int = 0
+    errstate: Any = field(default_factory=np.geterr)  # the caller's, for the caller's own code
+
+    def price(self, x: Array) -> int:
+        """Evaluations of fun that value and gradient together take."""
+        return x.size + 1 if self.jac is None else 1
+
+    def _call(self, function: Callable[..., Any], x: Array) -> Any:
+        with np.errstate(**self.errstate):
+            return function(x.copy(), *self.args)
 
     @property
     def counts(self) -> tuple[int, int, int]:
@@ -108,14 +130,14 @@ class BlackBox:
         if self.jac is True:
             return self.value_and_grad(x)[0]
         self.nfev += 1
-        return as_scalar(self.fun(x.copy(), *self.args))
+        return as_scalar(self._call(self.fun, x))
 
     def value_and_grad(self, x: Array) -> tuple[float, Array]:
         """f(x) and grad f(x)."""
         if self.jac is True:
             self.charge()
             try:
-                f, g = self.fun(x.copy(), *self.args)
+                f, g = self._call(self.fun, x)
             except (TypeError, ValueError) as error:
                 if "unpack" not in str(error):
                     raise
@@ -124,10 +146,12 @@ class BlackBox:
         f = self.value(x)
         if callable(self.jac):
             self.njev += 1
-            return f, as_gradient(self.jac(x.copy(), *self.args), x)
-        step = math.sqrt(np.finfo(x.dtype).eps) * np.maximum(1.0, np.abs(x))
+            return f, as_gradient(self._call(self.jac, x), x)
+        step = math.sqrt(resolution(x)) * np.maximum(1.0, np.abs(x))
+        known = [f]  # SciPy asks for f(x) first, which is known
         with np.errstate(invalid="ignore"):  # inf - inf near a pole: a NaN slope, rejected like any other
-            return f, as_gradient(approx_fprime(x, self.value, step), x)
+            slope = approx_fprime(x, lambda y: known.pop() if known else self.value(y), step)
+        return f, as_gradient(slope, x)
 
 
 @dataclass
@@ -141,6 +165,10 @@ class ObjectiveSource:
     def __post_init__(self) -> None:
         """Count from zero, whatever the caller did with the objective before."""
         self.objective = self.objective.counted()
+
+    def price(self, x: Array) -> int:
+        """One evaluation gives both."""
+        return 1
 
     @property
     def counts(self) -> tuple[int, int, int]:
@@ -184,15 +212,15 @@ class Oracle:
         """Evaluations made for the record alone."""
         return self.recorded[0]
 
-    def _check_budget(self) -> None:
-        if self.counts[0] >= self.maxfun:
+    def _check_budget(self, price: int = 1) -> None:
+        if self.counts[0] + price > self.maxfun:
             raise Stop(Status.MAXFUN)
         if time.perf_counter() >= self.deadline:
             raise Stop(Status.TIME)
 
     def evaluate(self, x: Array) -> Evaluation:
         """f and g at x, counted against the budget."""
-        self._check_budget()
+        self._check_budget(self.source.price(x))
         e = Evaluation(x, *self.source.value_and_grad(x))
         if e.f == -math.inf:
             raise Stop(Status.UNBOUNDED)

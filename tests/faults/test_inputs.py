@@ -196,7 +196,7 @@ class TestFirstEvaluation:
             hasd.minimize(lambda x: returned, np.ones(2), jac=True)
 
     def test_a_pair_without_jac_true_is_explained(self):
-        with pytest.raises(TypeError, match="fun must return one.*jac=True"):
+        with pytest.raises(TypeError, match=r"fun must return one.*jac=True"):
             hasd.minimize(lambda x: (0.5 * float(x @ x), x), np.ones(2))
 
     def test_the_users_own_errors_come_through(self):

@@ -196,6 +196,6 @@ class TestAtRandom:
     @declared_and_not
     @pytest.mark.parametrize("seed", range(5))
     def test_hasd_converges(self, L, seed):
-        res = solve(self.faulty(seed), "hasd", L, tol=1e-4, maxfun=20_000, trace=False)
+        res = solve(self.faulty(seed), "hasd", L, tol=1e-6, maxfun=20_000, trace=False)
         assert res.success
         np.testing.assert_allclose(res.x, TARGET, atol=1e-2)

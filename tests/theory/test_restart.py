@@ -29,7 +29,7 @@ def halves(gaps, noise=1e-12) -> bool:
 def test_fixed_period_halves_the_gap(known, p, constant):
     known = known()
     period = theory.restart_period(known.L(p), known.mu, 1.0, constant=constant)
-    T = min(3 * period + 2, 4000)
+    T = min(2 * period + 2, 4000)
     states = run(known, "hasd-restart", p, T, mu=known.mu, G_hat=1.0, constant=constant)
     gaps = outer_gaps(known, states)
     assert len(gaps) >= 2

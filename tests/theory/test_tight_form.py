@@ -32,6 +32,18 @@ def test_invariant_at_every_iterate(known, p, L):
 
 @every_norm
 @every_problem
+def test_every_epoch_keeps_the_invariant_when_restarts_are_on(known, p):
+    """Backtracked L restarts where f rises; within an epoch the invariant holds, and every epoch's bound is true."""
+    known = known()
+    for state in run(known, "hasd", p, 120, L=None, restart=True)[1:]:
+        left = state.weight * known.f(state.x)
+        assert left <= state.psi + allowance(left, state.psi)
+        for certificate in (*state.certificates, state.estimate.certificate(state.origin)):
+            assert certificate.lower(known.R) <= known.f_star + allowance(known.f_star)
+
+
+@every_norm
+@every_problem
 @pytest.mark.parametrize("method", ["estimate-sequence", "linear-coupling"])
 @pytest.mark.parametrize("L", ["declared", None])
 def test_rivals_with_rho_one_keep_it_too(known, p, method, L):

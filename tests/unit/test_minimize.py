@@ -154,6 +154,13 @@ class TestConvergence:
         assert auto.method == "hasd" and auto.p == np.inf
         np.testing.assert_array_equal(auto.x, named.x)
 
+    @every_method
+    @pytest.mark.parametrize("L", [None, 1.0])
+    def test_mu_may_be_as_large_as_L(self, method, L):
+        options = {"method": method, "p": 2, "L": L, "mu": 1.0}
+        res = hasd.minimize(lambda x: (0.5 * float(x @ x), x), np.arange(1.0, 4.0), jac=True, **options)
+        assert res.fun <= 1e-9 and res.status in (0, 2)
+
     def test_a_start_at_the_minimum_is_the_answer(self):
         res = solve(x0=TARGET)
         assert res.success and res.nit == 0 and res.nfev == 1
@@ -352,14 +359,15 @@ class TestArguments:
 
 
 class TestStates:
-    @every_method
+    @pytest.mark.parametrize(
+        ("method", "factor"),
+        [(method, factor) for method in METHODS for factor in (None, 1.0)] + [("hasd", 0.05)],
+        ids=lambda v: {None: "backtracked", 1.0: "declared", 0.05: "too-small"}.get(v, v),
+    )
     @pytest.mark.parametrize("make", [quadratic, logistic])
     @pytest.mark.parametrize("p", [2.0, np.inf])
-    @pytest.mark.parametrize("factor", [None, 1.0, 0.05], ids=["backtracked", "declared", "too-small"])
     def test_a_resumed_run_is_the_uninterrupted_one(self, make, method, p, factor):
         known: Known = make()
-        if factor == 0.05 and method != "hasd":
-            pytest.skip("only hasd mends a declared L")
         options = {"method": method, "p": p, "L": factor and factor * known.L(p), "tol": 0}
         options["mu"] = known.mu if method == "hasd-restart" else 0.0
         whole = hasd.minimize(known.f, known.x0, maxiter=40, **options)

@@ -60,8 +60,9 @@ class Seen:
 class TestCounts:
     @every_method
     @declared_and_not
-    @pytest.mark.parametrize("callback", [None, of_x, of_result], ids=["none", "x", "result"])
-    @pytest.mark.parametrize("trace", [True, False, 5])
+    @pytest.mark.parametrize(
+        ("callback", "trace"), [(None, True), (None, False), (of_x, 5), (of_result, True), (of_result, False)]
+    )
     @pytest.mark.parametrize("limits", [{"maxiter": 30}, {"maxfun": 17}, {"tol": 0.3}], ids=lambda d: next(iter(d)))
     def test_the_sum_is_what_the_users_function_saw(self, method, L, callback, trace, limits):
         options = {"method": method, "L": L, "mu": 0.05, "callback": callback, "trace": trace, "tol": 0} | limits

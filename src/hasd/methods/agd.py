@@ -48,14 +48,14 @@ class AGD:
         """One step; L never falls when it is backtracked."""
         assert isinstance(state, AGDState)
         e, trials = (state.at, 1) if state.iteration == 0 else evaluate_near(problem, state.y, state.x)
-        step = descend(problem, e, problem.L or state.L)
+        step = descend(problem, e, problem.L or state.L_next)
         c = 0.5 * (1.0 + math.sqrt(1.0 + 4.0 * state.c * state.c))
         if problem.mu > 0.0:
             q = math.sqrt(problem.mu / step.L)
             beta = (1.0 - q) / (1.0 + q)
         else:
             beta = (state.c - 1.0) / c
-        a = increment(state.weight, max(step.L, 2.0 * problem.mu), problem.mu)
+        a = increment(state.weight, step.L, problem.mu)
         return replace(
             state,
             iteration=state.iteration + 1,
@@ -64,6 +64,7 @@ class AGD:
             at=e,
             grad_norm=problem.geometry.dual_norm(e.g),
             L=step.L,
+            L_next=step.L_kept,
             estimate=state.estimate.cut(a, e),
             theta=state.weight / (state.weight + a),
             gain=gain_at(problem, e),

@@ -11,10 +11,11 @@ and no loop, clock or output of its own.  Write a class with these to bring your
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+import numbers
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, runtime_checkable
 
-from ..estimate import EPS, Certificate, Estimate, rounding
+from ..estimate import Certificate, Estimate, rounding
 from ..geometry import Array, Geometry, dot, gain, largest
 from ..oracle import Evaluation, Oracle
 from ..result import Status, Stop
@@ -56,6 +57,7 @@ class State:
     trials: float = math.nan  # coupling points (or stepsizes) tried
     certificates: tuple[Certificate, ...] = field(default=())  # of epochs before a restart
     note: str = ""  # what the user should be told about this run
+    method: str = ""  # whose state it is
 
     @property
     def weight(self) -> float:
@@ -118,11 +120,17 @@ class Descent:
     L: float  # the constant that was accepted
     local: float  # curvature measured along the step: the L that would just have passed
     trials: int  # stepsizes tried
+    spoilt: float = 1.0  # the factor by which non-finite trials raised L: no news about the function
 
     @property
     def L_next(self) -> float:
         """Where the next backtracking starts: at the measured curvature, within a factor two."""
-        return min(max(self.local, 0.5 * self.L), self.L)
+        return min(max(self.local, 0.5 * self.L_kept), self.L_kept)
+
+    @property
+    def L_kept(self) -> float:
+        """Where it starts for a method that never lowers L."""
+        return self.L / self.spoilt
 
 
 def evaluate_near(problem: Problem, y: Array, x: Array) -> tuple[Evaluation, int]:
@@ -147,10 +155,12 @@ def descend(problem: Problem, e: Evaluation, L: float, *, gradient: bool = False
     first = math.isnan(L)
     if first:
         L = N / max(1.0, problem.geometry.norm(e.x))
+    if N == 0.0:
+        return Descent(e.x, e.f, e, L, L, 1)
     if exhausted(problem, e, L):
         raise Stop(Status.PRECISION)
     best: Descent | None = None  # an accepted first step that a longer one is to beat
-    nonfinite = 0
+    nonfinite, spoilt = 0, 1.0
     for trials in range(1, 200):
         x = e.x - s / L
         if problem.L is not None and not gradient:
@@ -162,15 +172,17 @@ def descend(problem: Problem, e: Evaluation, L: float, *, gradient: bool = False
                 return best
             if nonfinite == NONFINITE_LIMIT:
                 raise Stop(Status.NONFINITE)
-            first, L = False, 4.0 * L
-        elif problem.L is not None:
+            first, L, spoilt = False, 4.0 * L, 4.0 * spoilt
+            continue
+        nonfinite = 0
+        trial = replace(trial, spoilt=spoilt)
+        if problem.L is not None:
             return trial
-        elif not _descends(problem, e, trial, s, N):
-            nonfinite = 0
+        if not _descends(problem, e, trial, s, N):
             if best is not None:
                 return best
             first, L = False, min(max(2.0 * L, trial.local), 1024.0 * L)
-            if largest(s / L) <= EPS * EPS * largest(e.x):
+            if largest(s / L) <= e.eps * e.eps * largest(e.x):
                 raise Stop(Status.PRECISION)
         elif best is not None and trial.f >= best.f:
             return best
@@ -188,7 +200,7 @@ def _try(problem: Problem, e: Evaluation, x: Array, L: float, N: float, trials: 
     if not math.isfinite(f) or (there is not None and not there.finite):
         return None
     predicted = 0.5 * N * (N / L)
-    visible = predicted > rounding(e.f, f)
+    visible = predicted > rounding(e.f, f, eps=e.eps)
     local = 2.0 * L * (1.0 + 0.5 * ((f - e.f) / predicted)) if visible else L
     return Descent(x, f, there, L, local, trials)
 
@@ -199,7 +211,7 @@ def _descends(problem: Problem, e: Evaluation, trial: Descent, s: Array, N: floa
     Where the promised decrease drowns in rounding, the gradient at x+ decides instead: <g(x+), s> >= 0 says that
     the step did not overshoot, which for a quadratic is the same condition.
     """
-    predicted, noise = 0.5 * N * (N / trial.L), rounding(e.f, trial.f)
+    predicted, noise = 0.5 * N * (N / trial.L), rounding(e.f, trial.f, eps=e.eps)
     if predicted > noise:
         return trial.f <= e.f - predicted + noise
     there = trial.e or problem.oracle.evaluate(trial.x)
@@ -209,7 +221,16 @@ def _descends(problem: Problem, e: Evaluation, trial: Descent, s: Array, N: floa
 def exhausted(problem: Problem, e: Evaluation, L: float) -> bool:
     """Whether a step of size 1/L from e moves neither the point nor the value by more than their last digits."""
     N = problem.geometry.dual_norm(e.g)
-    return 2.0 * EPS * problem.geometry.norm(e.x) >= N / L and EPS * abs(e.f) >= 0.5 * N * (N / L)
+    small = 2.0 * e.eps * problem.geometry.norm(e.x) >= N / L
+    return small and e.eps * abs(e.f) >= 0.5 * N * (N / L)
+
+
+def positive(name: str, value: Any) -> None:
+    """Refuse an option that is not a positive number."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise TypeError(f"{name} must be a number, got {value!r}")
+    if not 0.0 < float(value) < math.inf:
+        raise ValueError(f"{name} must be positive and finite, got {value!r}")
 
 
 def gain_at(problem: Problem, e: Evaluation) -> float:

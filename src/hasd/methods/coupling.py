@@ -15,15 +15,17 @@ def coupled_step(
 
     Where L is backtracked it never falls, and y is made anew while share(L) moves with L.
     """
-    estimate, e, L, trials = state.estimate, state.at, problem.L or state.L, 1
+    estimate, e, L, trials = state.estimate, state.at, problem.L or state.L_next, 1
     if state.iteration > 0:  # y_0 = x_0, evaluated already
         tau = share(L)
         e, trials = evaluate_near(problem, state.x + tau * (estimate.v - state.x), state.x)
     step = descend(problem, e, L)
+    spoilt = step.spoilt
     while state.iteration > 0 and step.L > L and share(step.L) != tau:
         L, tau = step.L, share(step.L)
         e, more = evaluate_near(problem, state.x + tau * (estimate.v - state.x), state.x)
         step, trials = descend(problem, e, L), trials + more
+        spoilt *= step.spoilt
     a = weight(step.L)
     return replace(
         state,
@@ -33,6 +35,7 @@ def coupled_step(
         at=e,
         grad_norm=problem.geometry.dual_norm(e.g),
         L=step.L,
+        L_next=step.L / spoilt,
         estimate=estimate.cut(a, e),
         rho=1.0,
         theta=1.0 - share(step.L),

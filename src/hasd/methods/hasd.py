@@ -33,12 +33,15 @@ from ..estimate import Estimate, increment, observed_smoothness
 from ..oracle import Evaluation
 from ..result import Status, Stop
 from ..search import NONFINITE_LIMIT, Ending, Found, search
-from .base import Descent, Problem, State, descend, first_state, gain_at
+from .base import Descent, Problem, State, descend, first_state, gain_at, positive
 
 WINDOW = (1.0, 2.0)
 """1 <= rho r^2 keeps the invariant, rho r^2 <= 2 the rate."""
 AIM = 1.2
 """Where in the window the search aims: nearer to 1 is a larger weight, but misses cost a trial."""
+
+KEPT = 32
+"""Certificates of past epochs that a state carries along."""
 
 Trial = tuple[float, Evaluation]
 """The weight a and the evaluation at the coupling point it leads to."""
@@ -60,19 +63,22 @@ class Move(NamedTuple):
 class HASD:
     """The tight form of Hyper-Accelerated Steepest Descent.
 
-    ``raise_L``: a declared L that consecutive gradients disprove is raised, and the result says so.  ``rho``: fix rho
-    instead of searching it (rho = 1 is Nesterov's estimate sequence); for equivalences and experiments.
+    ``raise_L``: a declared L that consecutive gradients disprove is raised, and the result says so.  ``restart``: where
+    L is backtracked, begin a new epoch at x_{t+1} when f(x_{t+1}) > f(x_t) (O'Donoghue & Candes 2015): the largest
+    weights push v so hard that the tail oscillates without it.  ``rho``: fix rho instead of
+    searching it (rho = 1 is Nesterov's estimate sequence); for equivalences and experiments.
     """
 
     raise_L: bool = True
+    restart: bool = True
     rho: float | None = None
     name: str = "hasd"
     default_p: float = math.inf
 
     def __post_init__(self) -> None:
         """Refuse a rho that is not positive."""
-        if self.rho is not None and not self.rho > 0.0:
-            raise ValueError(f"rho must be positive, got {self.rho!r}")
+        if self.rho is not None:
+            positive("rho", self.rho)
 
     def init(self, problem: Problem, start: Evaluation) -> State:
         """psi_0 = 1/2 ||x - x_0||^2."""
@@ -83,7 +89,7 @@ class HASD:
         if state.at.norm2 == 0.0:
             raise Stop(Status.CONVERGED)
         move = self._declared(problem, state) if problem.L else self._backtracked(problem, state)
-        return replace(
+        moved = replace(
             state,
             iteration=state.iteration + 1,
             x=move.step.x,
@@ -99,6 +105,9 @@ class HASD:
             trials=move.trials,
             note=move.note,
         )
+        if problem.L is None and self.restart and moved.fun > state.fun:
+            return _anew(moved)
+        return moved
 
     def _declared(self, problem: Problem, state: State) -> Move:
         """The search on rho; repeated with a larger L where the new gradient disproves the old one."""
@@ -165,6 +174,13 @@ class HASD:
         raise Stop(Status.NONFINITE)
 
 
+def _anew(state: State) -> State:
+    """A new epoch at x_t; what the old one certified is kept."""
+    retired = state.estimate.certificate(state.origin)
+    estimate = Estimate(center=state.x, v=state.x, mu=state.estimate.mu)
+    return replace(state, estimate=estimate, certificates=(*state.certificates, retired)[-KEPT:])
+
+
 def _mended(problem: Problem, state: State) -> State:
     """After L proved too small f(x_t) may exceed what was promised: scale the cuts until A_t f(x_t) <= min psi_t again.
 
@@ -178,5 +194,5 @@ def _mended(problem: Problem, state: State) -> State:
 
 
 def weight(estimate: Estimate, L: float, rho: float) -> float:
-    """a with L rho a^2 = A_{t+1} kappa_{t+1}; L rho >= mu holds for the true L, and is enforced for a guessed one."""
-    return increment(estimate.weight, max(L * rho, 2.0 * estimate.mu), estimate.mu)
+    """a with L rho a^2 = A_{t+1} kappa_{t+1}."""
+    return increment(estimate.weight, L * rho, estimate.mu)

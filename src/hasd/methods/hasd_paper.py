@@ -23,13 +23,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from ..estimate import increment, rounding
 from ..geometry import dot
 from ..oracle import Evaluation
 from ..result import Status, Stop
-from ..search import Ending, Found, search
-from .base import Problem, State, first_state, gain_at
+from ..search import NONFINITE_LIMIT, Ending, Found, search
+from .base import Problem, State, exhausted, first_state, gain_at
 
 CONSTANT = 18.0
 """a^2 = A_{t+1}/(18 L rho): Algorithm 1."""
@@ -39,8 +40,14 @@ WINDOW = (0.5, 2.0)
 """1/2 <= rho r^2 <= 2: Algorithm 1, line 3."""
 SEARCHES = ("warm", "bisect")
 
-Trial = tuple[float, Evaluation, float]
-"""The weight a, the evaluation at x_{t+1}, the constant L it was made with."""
+
+class Trial(NamedTuple):
+    """One rho tried."""
+
+    a: float  # its weight
+    e: Evaluation  # at x_{t+1}
+    L: float  # the constant the step was made with
+    spoilt: float  # the factor in it that is owed to non-finite trials
 
 
 @dataclass(frozen=True)
@@ -67,7 +74,7 @@ class HASDPaper:
         found = self._first(problem, state) if state.weight == 0.0 else self._search(problem, state)
         if found.payload is None:
             raise Stop(Status.NONFINITE)
-        a, e, L = found.payload
+        a, e, L, spoilt = found.payload
         jumped = "The search for rho met a jump of the residual; the side that keeps Lemma 2 was taken."
         return replace(
             state,
@@ -77,7 +84,7 @@ class HASDPaper:
             at=e,
             grad_norm=problem.geometry.dual_norm(e.g),
             L=L,
-            L_next=L if problem.L else 0.9 * L,  # slowly down; Lemma 1's inequality brings it up again
+            L_next=problem.L or 0.9 * L / spoilt,  # slowly down; Lemma 1's inequality brings it up again
             estimate=state.estimate.cut(a, e),  # line 4
             rho=found.u,
             theta=state.weight / (state.weight + a),
@@ -88,29 +95,27 @@ class HASDPaper:
 
     def _first(self, problem: Problem, state: State) -> Found[Trial]:
         """A_0 = 0: y_0 = x_0 and x_1 do not depend on rho, so rho_0 is read off x_1."""
-        e, L = self._descend(problem, state.at, state.L_next)
-        if not e.finite:
-            return Found(math.nan, math.nan, None, 1, Ending.NONFINITE)
+        e, L, spoilt = self._descend(problem, state.at, state.L_next)
         rho = 1.0 / gain_at(problem, e) ** 2
-        return Found(rho, 1.0, (increment(0.0, CONSTANT * L * rho), e, L), 1, Ending.FOUND)
+        return Found(rho, 1.0, Trial(increment(0.0, CONSTANT * L * rho), e, L, spoilt), 1, Ending.FOUND)
 
     def _search(self, problem: Problem, state: State) -> Found[Trial]:
         """Line 3: rho and x_{t+1} that fit each other."""
         estimate, start = state.estimate, state.at
 
         def residual(rho: float) -> tuple[float, Trial]:
-            L = state.L_next
+            L, spoilt = state.L_next, 1.0
             while True:
                 a = increment(estimate.weight, CONSTANT * L * rho)
                 y = problem.oracle.evaluate(estimate.couple(state.x, a))
                 if not y.finite:
-                    return math.nan, (a, y, L)
-                e, enough = self._descend(problem, y, L)
-                if enough <= L or not e.finite:
+                    return math.nan, Trial(a, y, L, spoilt)
+                e, enough, factor = self._descend(problem, y, L)
+                spoilt *= factor
+                if enough <= L or problem.L is not None:
                     break
                 L = enough
-            c = math.nan if not e.finite else rho * gain_at(problem, e) ** 2 if e.norm2 > 0.0 else 1.0
-            return c, (a, e, L)
+            return (rho * gain_at(problem, e) ** 2 if e.norm2 > 0.0 else 1.0), Trial(a, e, L, spoilt)
 
         if self.search == "warm":
             return search(residual, 1.0 / gain_at(problem, start) ** 2, WINDOW)
@@ -126,19 +131,25 @@ class HASDPaper:
 
         return search(residual, rho_of(0.5), WINDOW, bisect=bisect)
 
-    def _descend(self, problem: Problem, y: Evaluation, L: float) -> tuple[Evaluation, float]:
-        """x+ = y - s_p(g)/(2L), and the L it proves enough for Lemma 1."""
+    def _descend(self, problem: Problem, y: Evaluation, L: float) -> tuple[Evaluation, float, float]:
+        """x+ = y - s_p(g)/(2L), the L that is enough for Lemma 1, and its factor owed to non-finite trials."""
         geometry = problem.geometry
         if math.isnan(L):
             L = geometry.dual_norm(y.g) / (2.0 * max(1.0, geometry.norm(y.x)))
-        s = geometry.steepest(y.g)
-        while True:
+        s, nonfinite, spoilt = geometry.steepest(y.g), 0, 1.0
+        if exhausted(problem, y, 2.0 * L):
+            raise Stop(Status.PRECISION)
+        while nonfinite < NONFINITE_LIMIT:
             e = problem.oracle.evaluate(y.x - s / (2.0 * L))  # Eq. (update)
-            if problem.L is not None or (e.finite and self._progress(problem, y, e, L)):
-                return e, L
-            if 2.0**100 * geometry.dual_norm(y.g) < L:
-                raise Stop(Status.NONFINITE if not e.finite else Status.PRECISION)
-            L *= 2.0
+            if e.finite and (problem.L is not None or self._progress(problem, y, e, L)):
+                return e, L, spoilt
+            if e.finite and geometry.norm(s / L) <= y.eps * y.eps * geometry.norm(y.x):
+                raise Stop(Status.PRECISION)
+            if e.finite:
+                nonfinite, L = 0, 2.0 * L
+            else:
+                nonfinite, L, spoilt = nonfinite + 1, 4.0 * L, 4.0 * spoilt
+        raise Stop(Status.NONFINITE)
 
     @staticmethod
     def _progress(problem: Problem, y: Evaluation, e: Evaluation, L: float) -> bool:

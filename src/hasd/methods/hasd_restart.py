@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..oracle import Evaluation
-from .base import Method, Problem, State
+from .base import Method, Problem, State, positive
 from .hasd import HASD
 from .hasd_paper import HASDPaper
 
@@ -54,6 +54,7 @@ class HASDRestart:
 
     def __post_init__(self) -> None:
         """Refuse a G_hat below 1 (gains are at least 1) and an unknown inner method."""
+        positive("constant", self.constant)
         if self.G_hat is not None and not self.G_hat >= 1.0:
             raise ValueError(f"G_hat must be at least 1, as every gain is, got {self.G_hat!r}")
         if isinstance(self.inner, str) and self.inner not in INNER:

@@ -13,6 +13,7 @@ True
 
 from __future__ import annotations
 
+import numbers
 from dataclasses import dataclass, replace
 
 from ..estimate import observed_smoothness
@@ -38,6 +39,8 @@ class HeavyBall:
 
     def __post_init__(self) -> None:
         """Refuse a momentum outside [0, 1)."""
+        if not isinstance(self.momentum, numbers.Real):
+            raise TypeError(f"momentum must be a number, got {self.momentum!r}")
         if not 0.0 <= self.momentum < 1.0:
             raise ValueError(f"momentum must satisfy 0 <= momentum < 1, got {self.momentum!r}")
 
@@ -49,10 +52,10 @@ class HeavyBall:
         """One step; L, where not declared, is what the gradients seen so far allow (co-coercivity)."""
         assert isinstance(state, HeavyBallState)
         e = state.at
-        step = descend(problem, e, problem.L or state.L, gradient=state.L != state.L)
+        step = descend(problem, e, problem.L or state.L_next, gradient=state.L != state.L)
         x = step.x + self.momentum * (state.x - state.previous)
         there, trials = (step.e, step.trials) if state.iteration == 0 and step.e else evaluate_near(problem, x, e.x)
-        L = step.L if problem.L else max(step.L, observed_smoothness(problem.geometry, e, there))
+        seen = 0.0 if problem.L else observed_smoothness(problem.geometry, e, there)
         return replace(
             state,
             iteration=state.iteration + 1,
@@ -60,7 +63,8 @@ class HeavyBall:
             fun=there.f,
             at=there,
             grad_norm=problem.geometry.dual_norm(there.g),
-            L=L,
+            L=step.L,
+            L_next=max(step.L_kept, seen),
             estimate=state.estimate.cut(1.0 / step.L, e),
             gain=gain_at(problem, there),
             trials=trials,

@@ -1,0 +1,92 @@
+"""Parse, run, write."""
+
+from __future__ import annotations
+
+import argparse
+import fnmatch
+import os
+import platform
+import time
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import scipy
+
+from benchmarks import insides
+from benchmarks.plot import plot
+from benchmarks.problems import Spec, log_sum_exp, specs
+from benchmarks.report import report, write_csv
+from benchmarks.run import Row, Settings, measure
+from benchmarks.summary import Results
+from benchmarks.targets import verdicts
+
+HERE = Path(__file__).parent
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    options = argparse.ArgumentParser(prog="python -m benchmarks", description="hasd against its peers")
+    options.add_argument("--quick", action="store_true", help="small problems, one seed, one round: under a minute")
+    options.add_argument("--seeds", type=int, default=5, help="seeds a problem, at most")
+    options.add_argument("--repeats", type=int, default=3, help="rounds on the first seed, at most")
+    options.add_argument("--only", metavar="PATTERN", help="problems whose name contains or matches this")
+    options.add_argument("--cap", type=float, default=60.0, help="seconds a run may take")
+    options.add_argument("--out", type=Path, default=HERE / "results", help="where the report goes")
+    options.add_argument("--cache", type=Path, help="keep reference optima here")
+    options.add_argument("--threads", type=int, default=1, help="threads of BLAS")
+    return options
+
+
+def chosen(quick: bool, pattern: str | None) -> list[Spec]:
+    """The problems asked for."""
+    found = [spec for spec in specs() if spec.quick or not quick]
+    if pattern:
+        found = [spec for spec in found if pattern in spec.name or fnmatch.fnmatch(spec.name, pattern)]
+    return found
+
+
+def conditions(options: argparse.Namespace, began: float, load: Sequence[float]) -> list[str]:
+    """What the figures depend on."""
+    now = ", ".join(f"{one:.2f}" for one in os.getloadavg())
+    before = ", ".join(f"{one:.2f}" for one in load)
+    return [
+        f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores, BLAS threads {options.threads}",
+        f"Python {platform.python_version()}, NumPy {np.__version__}, SciPy {scipy.__version__}",
+        f"load average before {before}, after {now}",
+        f"seeds at most {options.seeds}, rounds at most {options.repeats}, cap {options.cap:g} s, "
+        f"took {time.perf_counter() - began:.0f} s",
+    ]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the benchmark."""
+    options = parser().parse_args(argv)
+    if options.quick:
+        options.seeds, options.repeats, options.cap = 1, 1, min(options.cap, 5.0)
+    found = chosen(options.quick, options.only)
+    if not found:
+        print("no problem matches; the known ones are " + ", ".join(spec.name for spec in specs()))
+        return 2
+    options.out.mkdir(parents=True, exist_ok=True)
+    began, load = time.perf_counter(), os.getloadavg()
+    say = partial(print, flush=True)
+    settings = Settings(options.seeds, options.repeats, options.cap, options.cache, say)
+    rows: list[Row] = []
+    for spec in found:
+        rows += measure(spec, settings)
+    split, growth = None, []
+    if options.only is None:
+        n, d = (5000, 500) if options.quick else (20000, 2000)
+        split = insides.split(log_sum_exp(n, d, 1e-2, 0), 60 if options.quick else 150)
+        growth = insides.growth(1000 if options.quick else 4000, 500, 30)
+    results = Results(rows)
+    judged = verdicts(results, split, growth)
+    text = report(results, judged, split, growth, conditions(options, began, load))
+    print("\n" + text)
+    write_csv(rows, options.out / "rows.csv")
+    (options.out / "report.md").write_text(text)
+    written = [options.out / "rows.csv", options.out / "report.md", *plot(results, options.out)]
+    print("written: " + ", ".join(map(str, written)))
+    return 0

@@ -1,0 +1,40 @@
+"""The performance profile (Dolan & More 2002): the share of problems solved within a factor of the best solver."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+import numpy as np
+
+from benchmarks.run import MAIN
+from benchmarks.solvers import BASELINE, OURS
+from benchmarks.summary import MEASURES, Results
+
+WIDTHS = {OURS: 2.4, BASELINE: 1.8}
+LABELS = {"work": "products or evaluations", "seconds": "wall time"}
+
+
+def plot(results: Results, out: Path) -> list[Path]:
+    """Two panels, work and time, to the main target; PNG and PDF."""
+    figure, axes = plt.subplots(1, 2, figsize=(10, 4), layout="constrained", sharey=True)
+    colours = dict(zip(results.solvers, plt.get_cmap("tab20")(np.linspace(0, 1, len(results.solvers))), strict=True))
+    for ax, measure in zip(axes, MEASURES, strict=True):
+        for solver, costs in results.profile(MAIN, measure).items():
+            finite = costs[np.isfinite(costs)]
+            x = np.concatenate(([1.0], finite, [1e3]))
+            y = np.concatenate(([0.0], np.arange(1, finite.size + 1), [finite.size])) / costs.size
+            width = WIDTHS.get(solver, 1.0)
+            ax.step(x, y, where="post", label=solver, color=colours[solver], linewidth=width)
+        ax.set(xscale="log", xlim=(1.0, 1e3), ylim=(0.0, 1.02), xlabel=f"{LABELS[measure]} over the best solver's")
+        ax.grid(alpha=0.3)
+    axes[0].set_ylabel(f"share of problems solved to {MAIN:.0e}")
+    axes[1].legend(fontsize=7, loc="lower right")
+    paths = [out / f"profile.{kind}" for kind in ("png", "pdf")]
+    for path in paths:
+        figure.savefig(path, dpi=150)
+    plt.close(figure)
+    return paths

@@ -1,0 +1,256 @@
+"""The problems: data from a seed, an objective, a start, and a ladder of easier problems for the reference solver."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache, partial
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from hasd.objectives import (
+    EntropicTransport,
+    LeastSquares,
+    Logistic,
+    LogSumExp,
+    Objective,
+    Quadratic,
+    SymmetricSoftmax,
+)
+
+Rung = tuple[Objective, float]
+"""An objective, and what its minimiser is multiplied by to start the next rung."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One instance."""
+
+    objective: Objective
+    ladder: Callable[[], Iterator[Rung]]  # from easy to the objective itself, for the reference
+    black_box: bool = False  # given to the solvers as a plain callable
+
+    @property
+    def x0(self) -> np.ndarray:
+        """The start, 0 everywhere."""
+        assert self.objective.dimension is not None
+        return np.zeros(self.objective.dimension)
+
+    @property
+    def unit(self) -> str:
+        """What is counted."""
+        if self.black_box or isinstance(self.objective, EntropicTransport):
+            return "evaluations"
+        return "products"
+
+    @property
+    def matrix(self) -> Any:
+        """A of an affine objective, H of a quadratic, C of a transport problem."""
+        return next(getattr(self.objective, name) for name in "AHC" if hasattr(self.objective, name))
+
+    @property
+    def nnz(self) -> int:
+        """Entries of the matrix."""
+        return self.matrix.nnz if scipy.sparse.issparse(self.matrix) else self.matrix.size
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A family of instances, one for each seed."""
+
+    name: str
+    family: str
+    make: Callable[[int], Problem]
+    seeds: int = 5  # at most so many
+    repeats: int = 3  # at most so many
+    heavy: bool = False  # only the solvers that matter here are run
+    quick: bool = False  # part of --quick
+    tags: tuple[str, ...] = field(default=())
+
+
+def alone(objective: Objective) -> Iterator[Rung]:
+    """No easier problem is needed."""
+    yield objective, 1.0
+
+
+# The paper's LogSumExp
+
+
+@lru_cache(maxsize=1)
+def bernoulli(n: int, d: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """A with Bernoulli(0.8) entries and a normal b."""
+    rng = np.random.default_rng([seed, n, d])
+    A = (rng.random((n, d), dtype=np.float32) < 0.8).astype(float)
+    return A, rng.standard_normal(n)
+
+
+def log_sum_exp(n: int, d: int, mu: float, seed: int) -> Problem:
+    """LogSumExp(Ax - b) + mu/2 ||x||^2; its minimiser grows as 1/mu."""
+    A, b = bernoulli(n, d, seed)
+
+    def ladder() -> Iterator[Rung]:
+        ridge = 1.0
+        while ridge > 1.01 * mu:
+            yield LogSumExp(A, b, ridge=ridge), ridge / max(mu, ridge / 10.0)
+            ridge = max(mu, ridge / 10.0)
+        yield LogSumExp(A, b, ridge=mu), 1.0
+
+    return Problem(LogSumExp(A, b, ridge=mu), ladder)
+
+
+# Smoothed l_inf regression
+
+
+def gaussian(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """2000 x 100, normal."""
+    return rng.standard_normal((2000, 100)), rng.standard_normal(2000)
+
+
+def heavy_tailed(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """2000 x 100, Student's t with three degrees of freedom."""
+    return rng.standard_t(3, (2000, 100)), rng.standard_normal(2000)
+
+
+def chebyshev(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """T_0..T_39 at 2000 Chebyshev nodes against |t|, with a little noise."""
+    t = np.cos(math.pi * (np.arange(2000) + 0.5) / 2000)
+    return np.polynomial.chebyshev.chebvander(t, 39), np.abs(t) + 1e-3 * rng.standard_normal(2000)
+
+
+def l_inf(data: Callable[[np.random.Generator], tuple[np.ndarray, np.ndarray]], eps: float, seed: int) -> Problem:
+    """||Ax - b||_inf smoothed to eps max|b|."""
+    A, b = data(np.random.default_rng(seed))
+    alpha = eps * float(np.abs(b).max()) / math.log(2 * len(b))
+
+    def ladder() -> Iterator[Rung]:
+        smooth = 1000.0 * alpha
+        while smooth > 1.01 * alpha:
+            yield SymmetricSoftmax(A, b, alpha=smooth), 1.0
+            smooth /= 2.0
+        yield SymmetricSoftmax(A, b, alpha=alpha), 1.0
+
+    return Problem(SymmetricSoftmax(A, b, alpha=alpha), ladder)
+
+
+# Logistic
+
+
+def logistic(A: Any, y: np.ndarray, mu: float, black_box: bool = False) -> Problem:
+    """The mean logistic loss with ridge mu."""
+    return Problem(Logistic(A, y, ridge=mu), lambda: alone(Logistic(A, y, ridge=mu)), black_box)
+
+
+def digits(mu: float, seed: int, black_box: bool = False) -> Problem:
+    """scikit-learn's 1797 x 64 digits: the class `seed` against the rest."""
+    from sklearn.datasets import load_digits
+
+    A, digit = load_digits(return_X_y=True)
+    return logistic(A, np.where(digit == seed, 1.0, -1.0), mu, black_box)
+
+
+def cancer(mu: float, seed: int) -> Problem:
+    """scikit-learn's 569 x 30 breast cancer, standardised: nine rows of ten, chosen by the seed."""
+    from sklearn.datasets import load_breast_cancer
+
+    A, label = load_breast_cancer(return_X_y=True)
+    rows = np.random.default_rng(seed).permutation(len(A))[: (9 * len(A)) // 10]
+    A = (A - A.mean(axis=0)) / A.std(axis=0)
+    return logistic(A[rows], 2.0 * label[rows] - 1.0, mu)
+
+
+def sparse_logistic(n: int, d: int, density: float, mu: float, seed: int) -> Problem:
+    """Normal entries at random places, labels from a sparse model with noise."""
+    rng = np.random.default_rng(seed)
+    A = scipy.sparse.random(n, d, density, "csr", rng=rng, data_rvs=rng.standard_normal)
+    model = rng.standard_normal(d) * (rng.random(d) < 0.1)
+    y = np.where(A @ model + 0.5 * rng.standard_normal(n) > 0.0, 1.0, -1.0)
+    return logistic(A, y, mu)
+
+
+# Quadratics
+
+
+def least_squares(n: int, d: int, least: float, seed: int) -> Problem:
+    """Singular values from 1 down to `least`, no ridge."""
+    rng = np.random.default_rng(seed)
+    U, _ = np.linalg.qr(rng.standard_normal((n, d)))
+    V, _ = np.linalg.qr(rng.standard_normal((d, d)))
+    A = (U * np.geomspace(1.0, least, d)) @ V.T
+    b = A @ rng.standard_normal(d) + 0.1 * rng.standard_normal(n)
+    return Problem(LeastSquares(A, b), lambda: alone(LeastSquares(A, b)))
+
+
+def quadratic(d: int, least: float, seed: int) -> Problem:
+    """1/2 <x, Hx> + <c, x> with eigenvalues from 1 down to `least`."""
+    rng = np.random.default_rng(seed)
+    V, _ = np.linalg.qr(rng.standard_normal((d, d)))
+    H = (V * np.geomspace(1.0, least, d)) @ V.T
+    H, c = 0.5 * (H + H.T), rng.standard_normal(d)
+    return Problem(Quadratic(H, c), lambda: alone(Quadratic(H, c)))
+
+
+# Transport
+
+
+def transport(n: int, reg: float, seed: int, black_box: bool = False) -> Problem:
+    """n against n uniform points in the unit square, squared distances, equal masses."""
+    rng = np.random.default_rng(seed)
+    here, there = rng.random((n, 2)), rng.random((n, 2))
+    C = ((here[:, None, :] - there[None, :, :]) ** 2).sum(axis=-1)
+    mass = np.full(n, 1.0 / n)
+
+    def ladder() -> Iterator[Rung]:
+        smooth = 1.0
+        while smooth > 1.01 * reg:
+            yield EntropicTransport(C, mass, mass, smooth), 1.0
+            smooth /= 2.0
+        yield EntropicTransport(C, mass, mass, reg), 1.0
+
+    return Problem(EntropicTransport(C, mass, mass, reg), ladder, black_box)
+
+
+def specs() -> list[Spec]:
+    """All of them, in the order of the report."""
+    return [*_log_sum_exp(), *_l_inf(), *_logistic(), *_others()]
+
+
+def _log_sum_exp() -> Iterator[Spec]:
+    sizes: Sequence[tuple[int, int, tuple[float, ...], dict[str, Any]]] = (
+        (500, 100, (1e-2, 1e-4, 1e-6), {"quick": True}),
+        (2000, 500, (1e-2, 1e-4, 1e-6), {"repeats": 2}),
+        (10000, 1000, (1e-2, 1e-4, 1e-6), {"seeds": 1, "repeats": 1, "heavy": True}),
+        (20000, 2000, (1e-2, 1e-3, 1e-6), {"seeds": 1, "repeats": 1, "heavy": True}),
+    )
+    for n, d, ridges, settings in sizes:
+        for mu in ridges:
+            name = f"lse-{n}x{d}-mu{mu:.0e}".replace("e-0", "e-")
+            tags = ("lse-large",) if d >= 500 else ()
+            yield Spec(name, "LogSumExp", partial(log_sum_exp, n, d, mu), tags=tags, **settings)
+
+
+def _l_inf() -> Iterator[Spec]:
+    for data, label in ((gaussian, "gauss"), (chebyshev, "cheb"), (heavy_tailed, "heavy")):
+        for eps in (1e-2, 1e-3):
+            name = f"linf-{label}-eps{eps:.0e}".replace("e-0", "e-")
+            yield Spec(name, "smoothed l_inf", partial(l_inf, data, eps), quick=eps == 1e-2)
+
+
+def _logistic() -> Iterator[Spec]:
+    yield Spec("logistic-digits-mu1e-3", "logistic", partial(digits, 1e-3), quick=True)
+    for mu, label in ((1e-2, "1e-2"), (1e-4, "1e-4")):
+        yield Spec(f"logistic-cancer-mu{label}", "logistic", partial(cancer, mu), quick=True)
+    make = partial(sparse_logistic, 100_000, 20_000, 1e-3, 1e-4)
+    yield Spec("logistic-sparse-100000x20000", "logistic", make, seeds=2, repeats=2)
+
+
+def _others() -> Iterator[Spec]:
+    yield Spec("lsq-2000x500", "quadratic", partial(least_squares, 2000, 500, 1e-3), seeds=3, repeats=2)
+    yield Spec("lsq-400x100", "quadratic", partial(least_squares, 400, 100, 1e-3), quick=True)
+    yield Spec("quadratic-500", "quadratic", partial(quadratic, 500, 1e-4), quick=True)
+    yield Spec("transport-500x500-reg1e-2", "transport", partial(transport, 500, 1e-2), seeds=3, quick=True)
+    yield Spec("transport-500x500-reg1e-3", "transport", partial(transport, 500, 1e-3), seeds=3, repeats=2)
+    yield Spec("blackbox-digits", "black box", partial(digits, 1e-3, black_box=True), quick=True)
+    yield Spec("blackbox-transport", "black box", partial(transport, 500, 1e-2, black_box=True), seeds=3, repeats=2)

@@ -1,0 +1,145 @@
+"""From rows to ratios: medians over repeats and seeds, geometric means, the worst case, the performance profile."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from benchmarks.run import TARGETS, Row
+from benchmarks.sk import UNCOUNTED
+from benchmarks.solvers import BASELINE
+
+MEASURES = ("work", "seconds")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What a solver needed for a target on one problem and seed: medians over the repeats."""
+
+    work: float
+    seconds: float
+    reached: bool  # in every repeat
+    capped: bool
+
+    def get(self, measure: str) -> float:
+        """work or seconds; NaN where the work was not counted."""
+        return math.nan if measure == "work" and self.work == UNCOUNTED else getattr(self, measure)
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """How many times less a solver needed than another.  A bound where one of them did not get there."""
+
+    value: float
+    bound: str = ""  # ">=": the other one did not reach the target; "<=": this one did not
+
+    def __str__(self) -> str:
+        """Three digits, marked where it is a bound."""
+        return "-" if math.isnan(self.value) else f"{self.bound}{self.value:.3g}"
+
+
+def ratio(other: Cell, mine: Cell, measure: str) -> Ratio:
+    """other/mine; NaN where neither reached the target, or nothing was counted."""
+    if not (other.reached or mine.reached):
+        return Ratio(math.nan)
+    above, below = other.get(measure), mine.get(measure)
+    value = above / below if below > 0.0 else math.nan
+    return Ratio(value, "" if other.reached and mine.reached else ">=" if mine.reached else "<=")
+
+
+def geometric_mean(values: Iterable[float]) -> float:
+    """Of the positive numbers among them; NaN of none."""
+    logs = [math.log(value) for value in values if value > 0.0]
+    return math.exp(statistics.fmean(logs)) if logs else math.nan
+
+
+def _median(ratios: Sequence[Ratio]) -> Ratio:
+    """The median over seeds, a bound where any of those at or beyond it is one; of two the smaller."""
+    known = sorted((one for one in ratios if not math.isnan(one.value)), key=lambda one: one.value)
+    return known[(len(known) - 1) // 2] if known else Ratio(math.nan)
+
+
+class Results:
+    """All rows, looked up by problem, solver and target."""
+
+    def __init__(self, rows: Sequence[Row]):
+        """Group the rows."""
+        self.rows = list(rows)
+        self.problems = list(dict.fromkeys(row.problem for row in rows))
+        self.solvers = list(dict.fromkeys(row.solver for row in rows))
+        self.first = {row.problem: row for row in reversed(self.rows)}
+        groups: dict[tuple[str, str, float, int], list[Row]] = {}
+        for row in rows:
+            groups.setdefault((row.problem, row.solver, row.target, row.seed), []).append(row)
+        self._cells = {key: _cell(group) for key, group in groups.items()}
+
+    def cell(self, problem: str, solver: str, target: float, seed: int = 0) -> Cell | None:
+        """Where the solver was run."""
+        return self._cells.get((problem, solver, target, seed))
+
+    def seeds(self, problem: str, solver: str) -> list[int]:
+        """The seeds it was run with."""
+        return sorted({row.seed for row in self.rows if row.problem == problem and row.solver == solver})
+
+    def ratio(self, problem: str, solver: str, target: float, measure: str, other: str = BASELINE) -> Ratio:
+        """The median over seeds of other/solver."""
+        ratios = []
+        for seed in self.seeds(problem, solver):
+            above, below = self.cell(problem, other, target, seed), self.cell(problem, solver, target, seed)
+            if above is not None and below is not None:
+                ratios.append(ratio(above, below, measure))
+        return _median(ratios)
+
+    def ratios(self, solver: str, target: float, measure: str, other: str = BASELINE) -> dict[str, Ratio]:
+        """By problem, where there is one."""
+        found = {name: self.ratio(name, solver, target, measure, other) for name in self.problems}
+        return {name: one for name, one in found.items() if not math.isnan(one.value)}
+
+    def profile(self, target: float, measure: str) -> dict[str, np.ndarray]:
+        """For each solver its cost over the best one's, sorted, inf where it did not get there (Dolan & More 2002)."""
+        costs = {solver: [] for solver in self.solvers}  # type: dict[str, list[float]]
+        for problem in self.problems:
+            cells = {solver: self.cell(problem, solver, target) for solver in self.solvers}
+            known = {
+                solver: cell.get(measure)
+                for solver, cell in cells.items()
+                if cell is not None and cell.reached and not math.isnan(cell.get(measure))
+            }
+            best = min(known.values(), default=math.nan)
+            for solver in self.solvers:
+                if cells[solver] is not None and not math.isnan(best):
+                    costs[solver].append(known.get(solver, math.inf) / best)
+        return {solver: np.sort(values) for solver, values in costs.items() if values}
+
+
+def _cell(group: Sequence[Row]) -> Cell:
+    return Cell(
+        statistics.median(row.work for row in group),
+        statistics.median(row.seconds for row in group),
+        all(row.reached for row in group),
+        any(row.capped for row in group),
+    )
+
+
+def below_reference(rows: Sequence[Row]) -> list[str]:
+    """Solvers that found a value lower than the reference by more than a thousandth of the last target."""
+    limit = -1e-3 * TARGETS[-1]
+    found = {(row.problem, row.seed, row.solver): row.best_gap for row in rows if row.best_gap < limit}
+    return [f"{key[2]} on {key[0]}, seed {key[1]}: relative gap {gap:.2e}" for key, gap in found.items()]
+
+
+def disagreements(rows: Sequence[Row]) -> list[str]:
+    """Runs whose returned point, evaluated anew, is worse than the trace said by a tenth of the last target."""
+    limit = 0.1 * TARGETS[-1]
+    found = {
+        (row.problem, row.seed, row.solver): (row.best_gap, row.final_gap)
+        for row in rows
+        if row.final_gap > row.best_gap + limit
+    }
+    return [
+        f"{key[2]} on {key[0]}, seed {key[1]}: {told:.2e} told, {is_:.2e} found" for key, (told, is_) in found.items()
+    ]
