@@ -60,7 +60,7 @@ class QuadraticHessian(_Memory):
 
 
 class TransportHessian(_Memory):
-    """Before an EntropicTransport: (Diag(m) + [0 P; P^T 0] - m m^T) p / reg, m the marginals of P; counted as a pass."""
+    """Before an EntropicTransport: (Diag(m) + [0 P; P^T 0] - m m^T) p / reg, m the marginals of P; a pass each."""
 
     def hessp(self: Any, x: np.ndarray, p: np.ndarray) -> np.ndarray:
         if self.recall(x) is None:

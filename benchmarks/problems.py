@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any
 
@@ -32,6 +32,7 @@ class Problem:
     objective: Objective
     ladder: Callable[[], Iterator[Rung]]  # from easy to the objective itself, for the reference
     black_box: bool = False  # given to the solvers as a plain callable
+    chain: str = ""  # problems of the same chain share the rungs of their ladders
 
     @property
     def x0(self) -> np.ndarray:
@@ -66,9 +67,8 @@ class Spec:
     make: Callable[[int], Problem]
     seeds: int = 5  # at most so many
     repeats: int = 3  # at most so many
-    heavy: bool = False  # only the solvers that matter here are run
+    peers: tuple[str, ...] | None = None  # only these beside ours and the baseline; None: all
     quick: bool = False  # part of --quick
-    tags: tuple[str, ...] = field(default=())
 
 
 def alone(objective: Objective) -> Iterator[Rung]:
@@ -98,7 +98,7 @@ def log_sum_exp(n: int, d: int, mu: float, seed: int) -> Problem:
             ridge = max(mu, ridge / 10.0)
         yield LogSumExp(A, b, ridge=mu), 1.0
 
-    return Problem(LogSumExp(A, b, ridge=mu), ladder)
+    return Problem(LogSumExp(A, b, ridge=mu), ladder, chain=f"{n} {d} {seed}")
 
 
 # Smoothed l_inf regression
@@ -221,14 +221,13 @@ def _log_sum_exp() -> Iterator[Spec]:
     sizes: Sequence[tuple[int, int, tuple[float, ...], dict[str, Any]]] = (
         (500, 100, (1e-2, 1e-4, 1e-6), {"quick": True}),
         (2000, 500, (1e-2, 1e-4, 1e-6), {"repeats": 2}),
-        (10000, 1000, (1e-2, 1e-4, 1e-6), {"seeds": 1, "repeats": 1, "heavy": True}),
-        (20000, 2000, (1e-2, 1e-3, 1e-6), {"seeds": 1, "repeats": 1, "heavy": True}),
+        (10000, 1000, (1e-2, 1e-4, 1e-6), {"seeds": 1, "repeats": 1, "peers": ("CG",)}),
+        (20000, 2000, (1e-2, 1e-3, 1e-6), {"seeds": 1, "repeats": 1, "peers": ()}),
     )
     for n, d, ridges, settings in sizes:
         for mu in ridges:
             name = f"lse-{n}x{d}-mu{mu:.0e}".replace("e-0", "e-")
-            tags = ("lse-large",) if d >= 500 else ()
-            yield Spec(name, "LogSumExp", partial(log_sum_exp, n, d, mu), tags=tags, **settings)
+            yield Spec(name, "LogSumExp", partial(log_sum_exp, n, d, mu), **settings)
 
 
 def _l_inf() -> Iterator[Spec]:

@@ -26,6 +26,10 @@ STEPS = 300
 """Newton steps on a rung, at most."""
 
 
+_rungs: dict[tuple[str, float], np.ndarray] = {}
+"""Minimisers on the rungs of chains, by ridge: vectors of length d, kept as long as the process."""
+
+
 @dataclass(frozen=True)
 class Reference:
     """A minimiser and how well it is known."""
@@ -72,7 +76,12 @@ def solve(problem: Problem) -> tuple[np.ndarray, str]:
     dense = problem.x0.size <= DENSE
     x = problem.x0
     for rung, scale in problem.ladder():
-        x = scale * newton(rung, x, cholesky_step if dense else cg_step)
+        key = (problem.chain, rung.ridge)
+        known = _rungs.get(key)
+        x = newton(rung, x, cholesky_step if dense else cg_step) if known is None else known
+        if problem.chain:
+            _rungs[key] = x
+        x = scale * x
     return x, "Newton with " + ("Cholesky" if dense else "preconditioned CG")
 
 

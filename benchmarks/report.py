@@ -140,8 +140,8 @@ def report(
         "## Where our time goes\n\n" + split_table(split) if split else "",
         "## Growth with nnz(A)\n\n" + growth_table(growth) if growth else "",
         "## Problem by problem\n\n" + "\n\n".join(problem_table(results, name) for name in results.problems),
-        f"## Stopped by the cap\n\nPeers are given {PATIENCE:g} times {BASELINE}'s seconds, {LEAST_CAP:g} at least, and "
-        "never more than the cap.\n\n" + bullets(capped),
+        f"## Stopped by the cap\n\nPeers are given {PATIENCE:g} times {BASELINE}'s seconds, {LEAST_CAP:g} at least, "
+        "and never more than the cap.\n\n" + bullets(capped),
         "## Values below the reference optimum\n\n" + bullets(below_reference(results.rows)),
         "## Values that the returned point does not have\n\n" + bullets(disagreements(results.rows)),
     ]

@@ -17,12 +17,12 @@ MAIN = 1e-6
 """The one the aims speak of."""
 WARM_UP = 0.05
 """Seconds a solver is run for before it is measured."""
-PATIENCE = 4.0
+PATIENCE = 3.0
 """A peer other than the baseline is given so many times the baseline's seconds."""
 LEAST_CAP = 0.5
 """But so many seconds at least."""
 LONG = 5.0
-"""A solver whose first run took more seconds than this is not repeated."""
+"""A solver whose first run took more seconds than this, or was stopped by the cap, is not repeated."""
 
 
 @dataclass(frozen=True)
@@ -95,9 +95,10 @@ def measure(spec: Spec, settings: Settings) -> Iterator[Row]:
     for seed in range(min(spec.seeds, settings.seeds)):
         problem = spec.make(seed)
         reference = find(problem, settings.cache, f"{spec.name}|{seed}")
-        solvers = {**solvers_for(problem, spec.heavy), **dict(sklearn_solvers(problem))}
-        if seed > 0:
-            solvers = {name: solvers[name] for name in (BASELINE, OURS, LINEAR_CG) if name in solvers}
+        solvers = {**solvers_for(problem), **dict(sklearn_solvers(problem))}
+        peers = () if seed > 0 else spec.peers
+        if peers is not None:
+            solvers = {name: solvers[name] for name in (BASELINE, OURS, LINEAR_CG, *peers) if name in solvers}
         repeats = min(spec.repeats, settings.repeats) if seed == 0 else 1
         yield from _in_turn(spec, problem, reference, seed, solvers, repeats, settings)
 
@@ -116,15 +117,18 @@ def _in_turn(
     for solver in solvers.values():
         solver(problem, goal, WARM_UP)
     took: dict[str, float] = {}
+    finished: set[str] = set()
     for repeat in range(repeats):
         for name, solver in solvers.items():
-            if took.get(name, 0.0) > LONG:
+            if name in finished:
                 continue
             cap = settings.cap
             if name not in (BASELINE, OURS):
                 cap = min(cap, max(LEAST_CAP, PATIENCE * took[BASELINE]))
             run = solver(problem, goal, cap)
             took.setdefault(name, run.history.spent[1])
+            if run.capped or took[name] > LONG:
+                finished.add(name)
             settings.say(_line(spec, reference, seed, repeat, name, run))
             yield from rows_of(spec, problem, reference, seed, repeat, name, run)
 

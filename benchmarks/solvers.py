@@ -142,15 +142,14 @@ def _cgls(watched: Watched, x: np.ndarray) -> None:
         p = s + (ss / old) * p
 
 
-def solvers_for(problem: Problem, heavy: bool) -> dict[str, Solver]:
-    """Those that can be run on the problem, ours and the baseline first."""
+def solvers_for(problem: Problem) -> dict[str, Solver]:
+    """Those that can be run on the problem, the baseline and ours first."""
     chosen: dict[str, Solver] = {BASELINE: partial(scipy_solver, BASELINE), OURS: hasd_solver}
     if isinstance(problem.objective, Quadratic | LeastSquares):
         chosen[LINEAR_CG] = linear_cg
     for name, (_, _, hessian) in SCIPY.items():
-        if not (name == BASELINE or (hessian and problem.black_box) or (heavy and name not in ("CG", "trust-ncg"))):
+        if name != BASELINE and not (hessian and problem.black_box):
             chosen[name] = partial(scipy_solver, name)
-    if not heavy:
-        chosen["AGD restart"] = partial(hasd_solver, method=RestartedAGD(), mu=0.0)
-        chosen["AGD"] = partial(hasd_solver, method="agd")
+    chosen["AGD restart"] = partial(hasd_solver, method=RestartedAGD(), mu=0.0)
+    chosen["AGD"] = partial(hasd_solver, method="agd")
     return chosen

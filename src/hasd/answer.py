@@ -8,7 +8,7 @@ from typing import Any
 from scipy.optimize import OptimizeResult
 
 from .bounds import Bounds
-from .geometry import norm2
+from .geometry import dot
 from .loop import Outcome
 from .methods.base import Method, Problem
 from .oracle import Evaluation
@@ -31,12 +31,12 @@ def answer(
         method,
         e,
         outcome.status,
-        f"{state.note} {why}",
+        " ".join(part for part in (state.note, why, getattr(problem.objective, "note", "")) if part),
         nit=state.iteration,
         L=state.L,
         weight=state.weight,
         psi=state.psi,
-        gap=Gap(e.f, norm2(e.g), problem.mu, certificates, bounds.radius, bounds.lower),
+        gap=Gap(e.f, e.norm2, dot(e.g, state.origin - e.x), problem.mu, certificates, bounds.radius, bounds.lower),
         state=state,
         trace=columns,
     )
@@ -44,8 +44,16 @@ def answer(
 
 def unstarted(problem: Problem, method: Method, start: Evaluation, status: Status) -> OptimizeResult:
     """The result where x0 itself is no start."""
-    gap = Gap(start.f, math.nan, problem.mu, ())
-    nothing = {"nit": 0, "L": problem.L, "weight": 0.0, "psi": 0.0, "gap": gap, "state": None, "trace": None}
+    gap = Gap(start.f, math.nan, math.nan, problem.mu, ())
+    nothing = {
+        "nit": 0,
+        "L": problem.L,
+        "weight": 0.0,
+        "psi": 0.0,
+        "gap": gap,
+        "state": None,
+        "trace": None,
+    }
     return _build(problem, method, start, status, "", **nothing)
 
 
@@ -59,7 +67,7 @@ def _returned(problem: Problem, outcome: Outcome, bounds: Bounds, goal: str) -> 
     if outcome.status is Status.GAP:
         return record(bounds.x)
     if outcome.status is Status.CONVERGED or goal == "gradient":
-        e = state.at if outcome.status is Status.CONVERGED else outcome.smallest.at
+        e = state.at if outcome.status is Status.CONVERGED else outcome.smallest[1]
         return record(e.x) if cached else e
     last = state.at if state.at.x is state.x and not cached else record(state.x)
     best = problem.oracle.best

@@ -1,7 +1,7 @@
 """What a run has proved so far: f* lies between `lower` and `upper`.
 
 Any evaluated value is an upper bound.  The lower bound is the best of the estimate sequence's certificates (for the
-radius the user vouches for, or without one where mu > 0) and of strong convexity at the evaluated points.  Bounds only
+radius the user vouches for, or without one where mu > 0) and of the single cuts at the evaluated points.  Bounds only
 improve: they are kept across iterations and restarts, however the iterates were made.
 """
 
@@ -10,10 +10,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from .estimate import rounding
-from .geometry import Array
+from .geometry import Array, dot
 from .methods.base import State
-from .result import Status
+from .result import Status, one_cut
 
 
 @dataclass
@@ -44,11 +43,10 @@ class Bounds:
             self.upper, self.x = value, x
         if not self.known:
             return
-        self.lower = max(self.lower, state.estimate.certificate(state.origin).lower(self.radius))
-        if self.mu > 0.0:
-            e = state.at
-            slack = e.norm2 * (e.norm2 / (2.0 * self.mu))
-            self.lower = max(self.lower, e.f - slack - rounding(e.f, slack))
+        certified = state.estimate.certificate(state.origin).lower(self.radius)
+        tilt = dot(state.at.g, state.origin - state.at.x) if self.radius is not None else math.nan
+        single = one_cut(state.at.f, state.at.norm2, tilt, self.radius, self.mu)
+        self.lower = max(self.lower, certified, single)
 
     def criterion(self, state: State) -> Status | None:
         """Whether the gap is small enough."""

@@ -29,7 +29,7 @@ class Outcome:
     """Where a run stands: the last state, the evaluated point of smallest gradient, and why it ended."""
 
     state: State
-    smallest: State
+    smallest: tuple[float, Evaluation]  # dual norm of the gradient, and where
     status: Status
 
 
@@ -46,10 +46,10 @@ def run(
     try:
         for state in states(problem, method, start):
             first = outcome is None
-            outcome = outcome or Outcome(state, state, Status.MAXITER)
+            outcome = outcome or Outcome(state, (state.grad_norm, state.at), Status.MAXITER)
             outcome.state = state
-            if state.grad_norm < outcome.smallest.grad_norm:
-                outcome.smallest = state
+            if state.grad_norm < outcome.smallest[0]:
+                outcome.smallest = (state.grad_norm, state.at)
             record(state)
             if callback is not None and not first:
                 callback(state)

@@ -54,6 +54,20 @@ class Stop(Exception):
         self.status = status
 
 
+def one_cut(f: float, grad_norm2: float, tilt: float, radius: float | None, mu: float) -> float:
+    """The lower bound on f* that the cut at one point gives; rounding is taken off.
+
+    tilt = <g, x_0 - x>.  Within the radius f* >= f + tilt - R ||g||; with strong convexity f* >= f - ||g||^2/(2 mu).
+    """
+    bounds = [-math.inf]
+    if radius is not None:
+        bounds.append(f + tilt - radius * grad_norm2 - 2.0**-49 * (abs(f) + abs(tilt) + radius * grad_norm2))
+    if mu > 0.0:
+        slack = grad_norm2 * (grad_norm2 / (2.0 * mu))
+        bounds.append(f - slack - 2.0**-49 * (abs(f) + slack))
+    return max(bounds)
+
+
 @dataclass(frozen=True)
 class Gap:
     """A certified bound on f(x) - f* at the returned x: ``res.gap(radius)``.
@@ -63,6 +77,7 @@ class Gap:
 
     fun: float  # f at the returned x
     grad_norm2: float  # ||grad f(x)||_2 at the same x
+    tilt: float  # <grad f(x), x_0 - x>
     mu: float  # strong convexity w.r.t. l_2
     certificates: tuple[Certificate, ...]  # one per epoch, scalars only
     radius: float | None = None  # the one given to the run
@@ -76,8 +91,7 @@ class Gap:
         if radius is not None and not radius >= 0.0:
             raise ValueError(f"radius must be a non-negative number, got {radius!r}")
         bounds = [certificate.lower(radius) for certificate in self.certificates]
-        if self.mu > 0.0:  # strong convexity at x itself: f* >= f(x) - ||g||^2/(2 mu)
-            bounds.append(self.fun - self.grad_norm2 * (self.grad_norm2 / (2.0 * self.mu)))
+        bounds.append(one_cut(self.fun, self.grad_norm2, self.tilt, radius, self.mu))
         if self.radius is None or (radius is not None and radius <= self.radius):
             bounds.append(self.best)
         return max(bounds, default=-math.inf)

@@ -440,8 +440,9 @@ class TestGap:
         res = solve(method, L=30.0, mu=0.05, tol=1e-9, maxiter=300)
         assert res.fun - 1e-12 <= res.gap() <= 0.5 * Bowl.value(np.zeros(6))
 
-    def test_nothing_is_certified_before_the_first_step(self):
-        assert solve(maxiter=0).gap(10.0) == np.inf
+    def test_before_the_first_step_the_cut_at_x0_is_all_there_is(self):
+        res = solve(maxiter=0)
+        assert res.gap(10.0) == pytest.approx(10.0 * np.linalg.norm(res.jac))
 
 
 class TestSmoothnessTooSmall:

@@ -32,6 +32,8 @@ from .base import Problem, State, first_state, gain_at
 
 ARMIJO = 1e-4
 """f(x + t d) <= f(x) + ARMIJO t <g, d>."""
+REFRESH = 100
+"""Iterations after which a cached image is made anew from x."""
 LOOKS = 30
 """Points looked at along a direction before it is given up."""
 
@@ -174,7 +176,10 @@ class HASDQN:
         estimate = state.estimate.cut(a, e) if a > 0.0 else state.estimate
         s, y = there.x - e.x, there.g - e.g
         sy = dot(s, y)
-        curved = sy > 2.0**-52 * norm2(s) * norm2(y)
+        curved = sy > e.eps * norm2(s) * norm2(y)
+        age = state.age + 1
+        if point is not None and age >= REFRESH:  # the image has gathered rounding: make it anew from x
+            point, age = problem.objective.images().at(there.x), 0
         return replace(
             state,
             iteration=state.iteration + 1,
@@ -188,7 +193,7 @@ class HASDQN:
             trials=trials,
             pairs=(*state.pairs, Pair(s, y, sy))[-self.memory :] if curved else state.pairs,
             point=point,
-            age=state.age + 1,
+            age=age,
         )
 
 

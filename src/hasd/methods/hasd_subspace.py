@@ -72,11 +72,11 @@ class HASDSubspace:
     needs_images: bool = True
 
     def __post_init__(self) -> None:
-        """Refuse sizes below one."""
-        for option in ("memory", "inner"):
+        """Refuse sizes too small to hold one iteration's directions."""
+        for option, least in (("memory", 4), ("inner", 1)):
             value = getattr(self, option)
-            if value is not None and not (isinstance(value, int) and value >= 1):
-                raise ValueError(f"{option} must be a whole number of at least 1, got {value!r}")
+            if value is not None and not (isinstance(value, int) and value >= least):
+                raise ValueError(f"{option} must be a whole number of at least {least}, got {value!r}")
 
     def capacity(self, d: int) -> int:
         """How many directions to keep: all of a small space, otherwise k with k^2 some times d.
@@ -90,7 +90,7 @@ class HASDSubspace:
         """x_0 = v_0 with its image; no directions yet."""
         images: Images = problem.objective.images()
         point = images.at(start.x)
-        span = Span.empty(images, start.x.size, self.capacity(start.x.size) + 4)
+        span = Span.empty(images, start.x.size, self.capacity(start.x.size))
         return SubspaceState(**first_state(problem, start, problem.mu), point=point, v_image=point.z, span=span)
 
     def step(self, problem: Problem, state: State) -> SubspaceState:
@@ -103,8 +103,9 @@ class HASDSubspace:
         if problem.geometry.p != 2.0:
             span, _ = span.with_direction(problem.geometry.steepest(e.g))
         images = span.images
-        away = images.combine((1.0, state.v_image), (-1.0, state.point.z))
-        wide = span.with_known(state.estimate.v - state.x, away)
+        wide = span.with_known(
+            state.estimate.v - state.x, images.combine((1.0, state.v_image), (-1.0, state.point.z))
+        )
         place = self._minimised(problem, state, wide)
         if not place.moved:
             if state.age == 0:
@@ -181,4 +182,4 @@ def refreshed(problem: Problem, state: SubspaceState, forget: bool = False) -> S
     fresh = replace(state, fun=fun, point=point, v_image=v_point.z, age=0, due=due, drift=drift)
     if not forget:
         return fresh
-    return replace(fresh, span=Span.empty(images, state.x.size, state.span.S.store.array.shape[1]), damping=0.0)
+    return replace(fresh, span=Span.empty(images, state.x.size, state.span.S.store.room), damping=0.0)

@@ -28,7 +28,7 @@ class Span:
     @classmethod
     def empty(cls, images: Images, d: int, room: int) -> Span:
         """No direction yet, room for so many."""
-        return cls(images, Basis(Store(d, room), 0), images.basis(room))
+        return cls(images, Basis(Store(room, d), 0), images.basis(room))
 
     @property
     def k(self) -> int:
@@ -67,9 +67,12 @@ class Span:
         return replace(self, S=self.S.drop_last(), W=self.images.drop_last(self.W))
 
     def remember(self, step: Small, most: int) -> Span:
-        """Note a step; where the span holds more than `most` directions, keep those of the last steps, half as many."""
+        """Note a step; where fewer than three of `most` places are left, keep the last steps, half as many.
+
+        Three: an iteration brings g, s_p(g) and v - x.  A span that may be the whole space is never cut down.
+        """
         steps = (*(np.append(old, np.zeros(self.k - old.size)) for old in self.steps), step)
-        if self.k <= most:
+        if self.k + 3 <= most or most >= len(self.S.store.array):
             return replace(self, steps=steps[-most:])
         newest = [old / norm2(old) for old in steps[::-1][: max(1, most // 2)]]
         Q, _ = np.linalg.qr(np.column_stack(newest))

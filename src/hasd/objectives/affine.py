@@ -37,6 +37,8 @@ class Affine(Objective):
     """
 
     identity_allowed: ClassVar[bool] = False
+    note: str = ""
+    """What the user should be told about the data."""
 
     def __init__(self, loss: Loss, A: Matrix | None, b: npt.ArrayLike | None = None, ridge: float = 0.0) -> None:
         """Check and keep the data."""
@@ -49,6 +51,9 @@ class Affine(Objective):
             self.dimension = None if self.b is None else len(self.b)
             return
         self.A = as_matrix(A, "A")
+        given = getattr(A, "dtype", self.A.dtype)
+        if given != self.A.dtype:
+            self.note = f"A was converted from {given} to {self.A.dtype}, once."
         self._AT = self.A.T  # a view of the same data, made once
         n, self.dimension = self.A.shape
         self.b = None if b is None else as_data(b, n, "b")
@@ -84,6 +89,23 @@ class Affine(Objective):
         if self.ridge > 0.0:
             g += self.ridge * point
         return value + self._ridge_value(point), in_precision_of(point, g)
+
+    def duality_gap(self, x: npt.ArrayLike) -> float:
+        """f(x) - D(u) >= f(x) - f*, D(u) = -phi*(u) - <b, u> - ||A^T u||^2/(2 ridge) at u = phi'(Ax - b).
+
+        Two products.  NaN where the loss brings no conjugate, inf where the ridge is 0 and A^T u is not.
+        """
+        conjugate = getattr(self.loss, "conjugate", None)
+        if conjugate is None:
+            return math.nan
+        point = as_point(x, self.dimension, "x")
+        value, u = self.loss.value_and_slope(self.image(point))
+        pulled = self.adjoint(u)
+        squared = float(pulled @ pulled)
+        if self.ridge == 0.0 and squared > 0.0:
+            return math.inf
+        dual = -conjugate(u) - (0.0 if self.b is None else float(self.b @ u))
+        return value + self._ridge_value(point) - dual + (squared / (2.0 * self.ridge) if squared > 0.0 else 0.0)
 
     @property
     def row_cost(self) -> float:

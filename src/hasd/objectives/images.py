@@ -16,7 +16,7 @@ import numpy as np
 from hasd.objectives.losses import Expansion, Loss
 from hasd.objectives.operators import Vector, quiet
 
-BLOCK = 4096
+BLOCK = 1024
 """Rows of a basis that are weighted at a time: a temporary of so many rows stays in cache."""
 
 Image = Any
@@ -97,8 +97,9 @@ class Images(Protocol):
 class Store:
     """Columns of a basis: an append-only buffer that several versions of it share."""
 
-    def __init__(self, rows: int, room: int):
-        """Room for so many columns, none in use."""
+    def __init__(self, room: int, rows: int = 0):
+        """Room for so many columns, none in use; made when the first one says how long they are."""
+        self.room = room
         self.array = np.empty((rows, room), order="F")
         self.used = 0
 
@@ -118,16 +119,16 @@ class Basis:
     def append(self, column: Vector) -> Basis:
         """One column more."""
         store = self.store
-        if store.used != self.k or self.k == store.array.shape[1]:
-            store = Store(store.array.shape[0], max(store.array.shape[1], self.k + 1))
-            store.array[:, : self.k] = self.columns
+        if store.used != self.k or self.k == store.room or len(store.array) != len(column):
+            store = Store(max(store.room, self.k + 1), len(column))
+            store.array[:, : self.k] = self.columns if self.k else 0.0
         store.array[:, self.k] = column
         store.used = self.k + 1
         return Basis(store, store.used)
 
     def rotate(self, Q: Small) -> Basis:
         """Other columns of the same span or less."""
-        store = Store(*self.store.array.shape)
+        store = Store(self.store.room, len(self.store.array))
         store.used = Q.shape[1]
         np.matmul(self.columns, Q, out=store.array[:, : store.used])
         return Basis(store, store.used)
@@ -176,8 +177,8 @@ class LocalImages:
         return total
 
     def basis(self, columns: int) -> Basis:
-        """An empty basis; A has as many rows as b, or as the labels."""
-        return Basis(Store(self.objective.A.shape[0], columns), 0)
+        """An empty basis."""
+        return Basis(Store(columns), 0)
 
     def append(self, basis: Basis, image: Image) -> Basis:
         """One image more."""
@@ -197,13 +198,13 @@ class LocalImages:
 
     def slopes(self, basis: Basis, point: Point) -> Small:
         """W^T phi'(z)."""
-        return basis.columns.T @ point.expansion.slope
+        return basis.columns.T @ point.expansion.slope if basis.k else np.zeros(0)
 
     @quiet
     def model(self, basis: Basis, point: Point) -> tuple[Small, Small]:
         """Gradient and Hessian of phi in the coordinates of the basis, block by block."""
         W, expansion = basis.columns, point.expansion
-        diagonal, rank_one = expansion.curvature
+        diagonal, rank_one = expansion.diagonal, expansion.rank_one
         alive = np.flatnonzero(diagonal)
         if 4 * alive.size < diagonal.size:  # softmax with a small alpha: few rows carry all the curvature
             W, diagonal = W[alive], diagonal[alive]
@@ -215,17 +216,18 @@ class LocalImages:
         if rank_one is not None:
             r = W.T @ rank_one
             H -= np.outer(r, r)
+        H *= expansion.scale
         return self.slopes(basis, point), H
 
     @quiet
     def move(self, point: Point, direction: Image, t: float) -> tuple[Point, float, float]:
         """z + t direction; the derivatives along it."""
         there = self._point(point.z + t * direction)
-        diagonal, rank_one = there.expansion.curvature
-        bend = float(diagonal @ (direction * direction))
-        if rank_one is not None:
-            bend -= float(rank_one @ direction) ** 2
-        return there, float(there.expansion.slope @ direction), bend
+        seen: Expansion = there.expansion
+        bend = float(seen.diagonal @ (direction * direction))
+        if seen.rank_one is not None:
+            bend -= float(seen.rank_one @ direction) ** 2
+        return there, float(seen.slope @ direction), seen.scale * bend
 
     def reach(self, point: Point, direction: Image) -> float:
         """How far z may go before it has moved by its own size."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 import numpy as np
+import scipy.special
 
 from hasd.objectives import smoothness
 from hasd.objectives.operators import Matrix, Vector, as_data, as_scalar, quiet
@@ -36,11 +37,19 @@ class Curvature(NamedTuple):
 
 
 class Expansion(NamedTuple):
-    """phi near a point, from one pass over its coordinates."""
+    """phi near a point, from one pass: phi'' = scale (Diag(diagonal) - rank_one rank_one^T); vectors may be shared."""
 
     value: float
     slope: Vector
-    curvature: Curvature
+    diagonal: Vector
+    rank_one: Vector | None = None
+    scale: float = 1.0
+
+    @property
+    def curvature(self) -> Curvature:
+        """phi'' with the scale multiplied in."""
+        r = self.rank_one
+        return Curvature(self.scale * self.diagonal, None if r is None else math.sqrt(self.scale) * r)
 
 
 class Loss(Protocol):
@@ -121,7 +130,12 @@ class LogSumExpLoss:
     def expand(self, z: Vector) -> Expansion:
         """All three from the weights w."""
         value, w = self.value_and_slope(z)
-        return Expansion(value, w, Curvature(w / self.alpha, w / math.sqrt(self.alpha)))
+        return Expansion(value, w, w, w, 1.0 / self.alpha)
+
+    @quiet
+    def conjugate(self, u: Vector) -> float:
+        """phi*(u) = alpha sum_i u_i log u_i on the simplex."""
+        return self.alpha * float(np.sum(scipy.special.xlogy(u, u)))
 
     def smoothness(self, A: Matrix | None, p: float) -> Smoothness:
         """max_{i,j} ||a_i - a_j||_{p*}^2/(4 alpha)."""
@@ -183,8 +197,9 @@ class SymmetricSoftmaxLoss:
     def expand(self, z: Vector) -> Expansion:
         """All three from the weights of z_i and -z_i."""
         value, even, odd, total = self._exponentials(z)
-        curvature = Curvature(even / (total * self.alpha), odd / (total * math.sqrt(self.alpha)))
-        return Expansion(value, odd / total, curvature)
+        odd /= total
+        even /= total
+        return Expansion(value, odd, even, odd, 1.0 / self.alpha)
 
     def smoothness(self, A: Matrix | None, p: float) -> Smoothness:
         """max_i ||a_i||_{p*}^2/alpha; A = None is the identity."""
@@ -214,7 +229,11 @@ class SquareLoss:
 
     def expand(self, z: Vector) -> Expansion:
         """All three."""
-        return Expansion(*self.value_and_slope(z), self.curvature(z))
+        return Expansion(*self.value_and_slope(z), np.ones_like(z))
+
+    def conjugate(self, u: Vector) -> float:
+        """phi*(u) = 1/2 ||u||^2."""
+        return self.value(u)
 
     def smoothness(self, A: Matrix | None, p: float) -> Smoothness:
         """A bound on ||A||_{p->2}^2."""
@@ -268,7 +287,13 @@ class LogisticLoss:
         value, t, e = self._exponentials(z)
         below = 1.0 / (1.0 + e)
         slope = self.y * np.where(t > 0.0, e, 1.0) * (below / -len(t))
-        return Expansion(value, slope, Curvature(e * below * (below / len(t)), None))
+        return Expansion(value, slope, e * below * (below / len(t)))
+
+    @quiet
+    def conjugate(self, u: Vector) -> float:
+        """phi*(u) = 1/n sum_i (s_i log s_i + (1 - s_i) log(1 - s_i)), s_i = -n y_i u_i in [0, 1]."""
+        s = np.clip(-len(u) * self.y * u, 0.0, 1.0)
+        return float(np.mean(scipy.special.xlogy(s, s) + scipy.special.xlog1py(1.0 - s, -s)))
 
     def smoothness(self, A: Matrix | None, p: float) -> Smoothness:
         """A bound on ||A||_{p->2}^2/(4n): phi'' is largest at z = 0, where it is 1/(4n)."""
@@ -309,7 +334,7 @@ class PowerLoss:
         """All three from |z|^{q-2}."""
         power = np.abs(z) ** (self.q - 2.0)
         slope = power * z
-        return Expansion(float(slope @ z) / self.q, slope, Curvature((self.q - 1.0) * power, None))
+        return Expansion(float(slope @ z) / self.q, slope, power, scale=self.q - 1.0)
 
     def smoothness(self, A: Matrix | None, p: float) -> Smoothness:
         """inf for q > 2: the curvature grows without bound; at q = 2 that of ``SquareLoss``."""

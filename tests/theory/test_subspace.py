@@ -1,0 +1,276 @@
+"""hasd-subspace and hasd-qn: the certified sequence at every iterate, conjugate gradients on quadratics, no drift."""
+
+import itertools
+import math
+import tracemalloc
+
+import numpy as np
+import pytest
+import scipy.sparse
+from scipy.sparse.linalg import LinearOperator
+
+import hasd
+from hasd import objectives, theory
+from hasd.methods import hasd_subspace, span
+from reference.pseudocode import psi_minimum
+from support import Known, allowance, log_sum_exp, logistic, newton, softmax_hessian
+
+
+def least_squares() -> Known:
+    rng = np.random.default_rng(6)
+    U, _ = np.linalg.qr(rng.standard_normal((60, 20)))
+    V, _ = np.linalg.qr(rng.standard_normal((20, 20)))
+    A = U * np.geomspace(1.0, 0.03, 20) @ V.T
+    b = rng.standard_normal(60)
+    f = objectives.LeastSquares(A, b)
+    x_star = np.linalg.lstsq(A, b, rcond=None)[0]
+    return Known("least-squares", f, np.zeros(20), x_star, f(x_star))
+
+
+def minimax() -> Known:
+    """Smoothed l_inf regression with a small alpha: curvature vanishes at the start."""
+    rng = np.random.default_rng(7)
+    A, b = rng.standard_normal((120, 10)), rng.standard_normal(120)
+    f = objectives.SymmetricSoftmax(A, b, alpha=0.02)
+    both = objectives.LogSumExp(np.vstack((A, -A)), np.concatenate((b, -b)), alpha=0.02)
+    rough = hasd.minimize(f, np.zeros(10), method="hasd-qn", tol=1e-9, trace=False).x
+    x_star = newton(both, softmax_hessian(both, np.vstack((A, -A))), rough)
+    return Known("minimax", f, np.zeros(10), x_star, f(x_star))
+
+
+def quartic() -> Known:
+    """|z|^4: no global L; an exact fit exists, so the optimum is known."""
+    rng = np.random.default_rng(8)
+    A, x_star = rng.standard_normal((40, 6)), rng.standard_normal(6)
+    return Known("quartic", objectives.Power(A, A @ x_star, q=4), np.zeros(6), x_star, 0.0)
+
+
+AFFINE = (log_sum_exp, logistic, least_squares, minimax, quartic)
+every_affine = pytest.mark.parametrize("known", AFFINE, ids=lambda make: make.__name__)
+both_methods = pytest.mark.parametrize("method", ["hasd-subspace", "hasd-qn"])
+
+
+def states(known, method, T, **options):
+    options.setdefault("mu", 0.0)
+    return list(itertools.islice(hasd.iterate(known.f, known.x0, method=method, **options), T + 1))
+
+
+def cut_points(method, run):
+    """Where each cut was taken: subspace notes the gradient it used, qn the one it arrived at."""
+    return [state.at for state in (run[1:] if method == "hasd-subspace" else run)]
+
+
+@every_affine
+@both_methods
+@pytest.mark.parametrize("p", [2.0, 3.0, math.inf])
+def test_invariant_at_every_iterate(known, method, p):
+    """A_t f(x_t) <= psi*_t, f never rises, and the lower bound is never above f*."""
+    known = known()
+    run = states(known, method, 40, p=p)
+    cuts, weight, value = [], 0.0, math.inf
+    for state, at in zip(run[1:], cut_points(method, run), strict=False):
+        if state.weight > weight:
+            cuts.append((state.weight - weight, at.x, *known.f.value_and_grad(at.x)))
+        weight = state.weight
+        _, psi = psi_minimum(cuts, known.x0)
+        f = known.f(state.x)
+        assert state.psi == pytest.approx(psi, rel=1e-8, abs=1e-8)
+        assert weight * f <= psi + allowance(weight * f, psi) + 1e-9 * known.R**2
+        assert f <= value + allowance(f)
+        assert state.estimate.certificate(state.origin).lower(known.R) <= known.f_star + allowance(known.f_star)
+        value = f
+
+
+@pytest.mark.parametrize("known", [log_sum_exp, logistic, least_squares], ids=lambda make: make.__name__)
+def test_rate_without_any_L(known):
+    """The tight form's bound with the true L_2, which the method was never told."""
+    known = known()
+    for state in states(known, "hasd-subspace", 40)[1:]:
+        bound = theory.tight_bound(known.L(2.0), known.R, 1.0, state.iteration)
+        assert known.f(state.x) - known.f_star <= bound + allowance(known.f_star)
+        assert state.weight >= 0.9 * theory.tight_weight_bound(known.L(2.0), 1.0, state.iteration) or (
+            known.f(state.x) - known.f_star < 1e-12
+        )
+
+
+@pytest.mark.parametrize("memory", [None, 6])
+def test_it_is_conjugate_gradients_on_least_squares(memory):
+    known = least_squares()
+    A, b = known.f.A, known.f.b
+    x, r = known.x0, b - A @ known.x0
+    s = A.T @ r
+    q, size = s, s @ s
+    run = states(known, "hasd-subspace", 12, memory=memory)
+    for state in run[1:]:
+        image = A @ q
+        step = size / (image @ image)
+        x, r = x + step * q, r - step * image
+        s = A.T @ r
+        new = s @ s
+        q, size = s + new / size * q, new
+        np.testing.assert_allclose(state.x, x, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(("p", "products"), [(2.0, 2), (3.0, 3), (math.inf, 3)])
+def test_products_per_iteration(p, products):
+    known = log_sum_exp()
+    f = objectives.LogSumExp(np.random.default_rng(0).standard_normal((400, 200)), ridge=1e-3)
+    res = hasd.minimize(f, np.ones(200), method="hasd-subspace", p=p, tol=0, maxiter=15)
+    assert np.all(np.diff(res.trace["nprod"])[1:] == products)
+    assert known.f.A is not None
+
+
+@both_methods
+def test_certified_gap_is_what_a_run_can_stop_on(method):
+    for known in (make() for make in AFFINE):
+        res = hasd.minimize(known.f, known.x0, method=method, mu=0.0, tol=0, gap_tol=1e-3, radius=known.R, maxiter=3000)
+        assert res.status == 14 and res.success, (known.name, res.message)
+        assert res.fun - known.f_star <= 1e-3
+        assert res.gap() <= 1e-3 * (1 + 1e-6)
+        assert np.all(np.diff(res.trace["lower"]) >= 0) and np.all(np.diff(res.trace["upper"]) <= 0)
+        assert res.trace["lower"][-1] <= known.f_star + allowance(known.f_star)
+    known = logistic()  # a ridge: no radius needed
+    res = hasd.minimize(known.f, known.x0, method=method, tol=0, gap_tol=1e-9)
+    assert res.status == 14 and res.fun - known.f_star <= 1e-9
+
+
+def test_gap_tol_asks_for_what_it_rests_on():
+    known = log_sum_exp()
+    with pytest.raises(ValueError, match="gap_tol needs radius"):
+        hasd.minimize(known.f, known.x0, gap_tol=1e-3)
+    with pytest.raises(ValueError, match="radius must be"):
+        hasd.minimize(known.f, known.x0, gap_tol=1e-3, radius=-1.0)
+
+
+def test_duality_gap_is_true_and_is_what_strong_convexity_gives():
+    """At u = phi'(z) the dual bound equals f - ||g||^2/(2 ridge): two derivations, one number."""
+    rng = np.random.default_rng(9)
+    A, b = rng.standard_normal((50, 7)), rng.standard_normal(50)
+    labels = np.where(rng.random(50) < 0.5, 1.0, -1.0)
+    for f in (
+        objectives.LogSumExp(A, b, alpha=0.3, ridge=0.1),
+        objectives.LeastSquares(A, b, ridge=0.1),
+        objectives.Logistic(A, labels, ridge=0.1),
+    ):
+        best = hasd.minimize(f, np.zeros(7), tol=1e-12).fun
+        for x in rng.standard_normal((5, 7)):
+            value, g = f.value_and_grad(x)
+            assert f.duality_gap(x) == pytest.approx(g @ g / 0.2, rel=1e-8)
+            assert f.duality_gap(x) >= value - best - 1e-12
+    assert math.isnan(objectives.SymmetricSoftmax(A, b).duality_gap(np.zeros(7)))
+    assert objectives.LeastSquares(A, b).duality_gap(np.ones(7)) == math.inf
+
+
+@pytest.mark.slow
+def test_no_drift_in_five_thousand_iterations(monkeypatch):
+    """Singular values from 1 to 1e-8: what the images are off by, just before each refresh."""
+    rng = np.random.default_rng(10)
+    U, _ = np.linalg.qr(rng.standard_normal((150, 100)))
+    V, _ = np.linalg.qr(rng.standard_normal((100, 100)))
+    A = U * np.geomspace(1.0, 1e-8, 100) @ V.T
+    f = objectives.LeastSquares(A, A @ (1e6 * rng.standard_normal(100)))
+    seen, t = [], 0
+    for state in hasd.iterate(f, np.zeros(100), method="hasd-subspace", memory=12, inner=1):
+        if state.age == 0 and state.iteration:
+            seen.append(state.drift)
+        t = state.iteration
+        if t >= 5000:
+            break
+    assert t >= 5000 and len(seen) >= 12
+    assert max(seen) < 1e-9
+    assert state.fun == pytest.approx(f(state.x), rel=1e-6, abs=1e-12 * f(np.zeros(100)))
+
+
+def test_mutation_images_of_directions_by_subtraction_drift(monkeypatch):
+    """A g minus its part in the span, divided by what is left, in place of a product of its own: errors multiply."""
+    rng = np.random.default_rng(13)
+    f = objectives.SymmetricSoftmax(rng.standard_normal((400, 80)), rng.standard_normal(400), alpha=3e-4)
+    known = Known("hard", f, np.zeros(80), np.zeros(80), 0.0)
+
+    def careless(self, vector):
+        h, q, left = self.split(vector)
+        if left <= 1e-14 * np.linalg.norm(vector):
+            return self, h
+        image = (
+            (self.images.multiply(vector) - self.images.expand(self.W, h)) / left
+            if self.k
+            else (self.images.multiply(vector) / left)
+        )
+        W = self.images.append(self.W, image)
+        return span.replace(self, S=self.S.append(q), W=W), np.append(h, left)
+
+    def worst():
+        monkeypatch.setattr(hasd_subspace, "DISAGREE", math.inf)
+        run = states(known, "hasd-subspace", 60, memory=40, inner=2)
+        return max(state.drift for state in run)
+
+    honest = worst()
+    monkeypatch.setattr(span.Span, "with_direction", careless)
+    assert honest < 1e-12 < worst()
+
+
+@both_methods
+@pytest.mark.parametrize("kind", ["csr", "csc", "operator", "float32", "int"])
+def test_every_kind_of_matrix(method, kind):
+    rng = np.random.default_rng(11)
+    dense = rng.integers(-2, 3, (80, 12)).astype(float)
+    b = rng.standard_normal(80)
+    A = {
+        "csr": scipy.sparse.csr_array(dense),
+        "csc": scipy.sparse.csc_array(dense),
+        "operator": LinearOperator(dense.shape, matvec=dense.dot, rmatvec=dense.T.dot, dtype=np.float64),
+        "float32": dense.astype(np.float32),
+        "int": dense.astype(np.int64),
+    }[kind]
+    expected = hasd.minimize(objectives.LogSumExp(dense, b, ridge=0.1), np.zeros(12), method=method, tol=1e-10)
+    tol = 1e-5 if kind == "float32" else 1e-10
+    res = hasd.minimize(objectives.LogSumExp(A, b, ridge=0.1), np.zeros(12), method=method, tol=tol)
+    np.testing.assert_allclose(res.x, expected.x, rtol=0, atol=1e-3 if kind == "float32" else 1e-8)
+    assert ("converted from int64 to float64, once" in res.message) == (kind == "int")
+
+
+def test_auto_chooses_by_counted_cost_and_says_so():
+    rng = np.random.default_rng(12)
+    dense = objectives.LogSumExp(rng.standard_normal((100, 40)), ridge=0.1)
+    thin = objectives.LogSumExp(scipy.sparse.random_array((100, 40), density=0.1, rng=rng, format="csr"), ridge=0.1)
+    for f, name in ((dense, "hasd-subspace"), (thin, "hasd-qn"), (lambda x: (x @ x, 2 * x), "hasd-qn")):
+        res = hasd.minimize(f, np.ones(40), jac=True if callable(f) and not hasattr(f, "ridge") else None)
+        assert res.method == name and f"Chosen: {name}" in res.message and res.success
+
+
+def test_subspace_names_what_it_misses():
+    with pytest.raises(TypeError, match=r"needs an objective f\(x\) = phi\(Ax - b\)"):
+        hasd.minimize(lambda x: x @ x, np.ones(3), method="hasd-subspace")
+
+
+@both_methods
+def test_resuming_gives_the_same_bits(method):
+    known = log_sum_exp()
+    whole = hasd.minimize(known.f, known.x0, method=method, tol=0, maxiter=20, trace=False)
+    half = hasd.minimize(known.f, known.x0, method=method, tol=0, maxiter=9, trace=False)
+    rest = hasd.minimize(known.f, known.x0, method=method, tol=0, maxiter=20, trace=False, resume=half.state)
+    again = hasd.minimize(known.f, known.x0, method=method, tol=0, maxiter=20, trace=False, resume=half.state)
+    np.testing.assert_array_equal(rest.state.x, whole.state.x)
+    np.testing.assert_array_equal(again.state.x, whole.state.x)  # a state that was gone on from before
+
+
+def test_reported_value_is_recomputed_from_x():
+    for make in AFFINE:
+        known = make()
+        res = hasd.minimize(known.f, known.x0, method="hasd-subspace", maxiter=25)
+        assert res.fun == known.f(res.x)
+        np.testing.assert_array_equal(res.jac, known.f.value_and_grad(res.x)[1])
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_memory_beyond_A(dtype, order):
+    """At most 2m + 12 vectors of length n and d; no temporary of the size of A in any product."""
+    n, d, m = 30_000, 200, 16
+    A = np.asarray(np.random.default_rng(14).standard_normal((n, d)), dtype=dtype, order=order)
+    f = objectives.LogSumExp(A, ridge=1e-3)
+    tracemalloc.start()
+    hasd.minimize(f, np.zeros(d), method="hasd-subspace", memory=m, maxiter=40, tol=0)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak <= (2 * m + 12) * (n + d) * 8
