@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.sparse import issparse
 
 from benchmarks.curvature import with_hessian
 from benchmarks.problems import Problem
@@ -21,7 +22,7 @@ from hasd.objectives import EntropicTransport, LeastSquares, Objective, Quadrati
 
 EPS = 2.0**-52
 DENSE = 2500
-"""Up to this dimension the Hessian is written out."""
+"""Up to this dimension the Hessian of a dense problem is written out."""
 STEPS = 300
 """Newton steps on a rung, at most."""
 
@@ -73,7 +74,7 @@ def solve(problem: Problem) -> tuple[np.ndarray, str]:
         return np.linalg.lstsq(f.A, f.b, rcond=None)[0], "least squares by SVD"
     if isinstance(f, Quadratic):
         return np.linalg.solve(f.H, -f.c), "linear system"
-    dense = problem.x0.size <= DENSE
+    dense = problem.x0.size <= DENSE and not issparse(problem.matrix)
     x = problem.x0
     for rung, scale in problem.ladder():
         key = (problem.chain, rung.ridge)

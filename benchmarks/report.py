@@ -80,7 +80,7 @@ def overview(results: Results) -> str:
 
 
 def means(results: Results) -> str:
-    """The geometric mean of the ratio to the baseline, for every solver, over the problems it was run on."""
+    """The geometric mean of the ratio to the baseline, for every solver, over the problems where it did not give up."""
     header = ["solver", *(f"{what} {target:.0e}" for target in TARGETS for what in ("work", "time", "reached"))]
     lines = []
     for solver in results.solvers:
@@ -134,8 +134,9 @@ def report(
         "\n".join(f"- {line}" for line in conditions),
         "## Aims\n\n" + "\n".join(f"- {verdict}" for verdict in judged),
         f"## {OURS} against {BASELINE}\n\nHow many times less we need; above 1 we are ahead.  `>=`: {BASELINE} had not "
-        "got there when it was stopped, `<=`: we had not.\n\n" + overview(results),
-        f"## Every solver against {BASELINE}, geometric means\n\n" + means(results),
+        "got there when it was stopped, `<=`: we had not, `no`: we gave up.\n\n" + overview(results),
+        f"## Every solver against {BASELINE}, geometric means\n\nOver the problems a solver was run on and did not "
+        "give up; where it was stopped by the cap, the bound counts.\n\n" + means(results),
         "![performance profile](profile.png)",
         "## Where our time goes\n\n" + split_table(split) if split else "",
         "## Growth with nnz(A)\n\n" + growth_table(growth) if growth else "",

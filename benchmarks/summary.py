@@ -35,30 +35,34 @@ class Ratio:
     """How many times less a solver needed than another.  A bound where one of them did not get there."""
 
     value: float
-    bound: str = ""  # ">=": the other one did not reach the target; "<=": this one did not
+    bound: str = ""  # ">=": the other one had not reached the target when it ended; "<=": this one had not
 
     def __str__(self) -> str:
-        """Three digits, marked where it is a bound."""
-        return "-" if math.isnan(self.value) else f"{self.bound}{self.value:.3g}"
+        """Three digits, marked where it is a bound; `no` where the solver gave up."""
+        if math.isnan(self.value):
+            return "-"
+        return "no" if self.value == 0.0 else f"{self.bound}{self.value:.3g}"
 
 
 def ratio(other: Cell, mine: Cell, measure: str) -> Ratio:
-    """other/mine; NaN where neither reached the target, or nothing was counted."""
+    """other/mine; 0 where mine gave up short of the target, NaN where neither reached it or nothing was counted."""
     if not (other.reached or mine.reached):
         return Ratio(math.nan)
+    if not (mine.reached or mine.capped):
+        return Ratio(0.0, "<=")
     above, below = other.get(measure), mine.get(measure)
     value = above / below if below > 0.0 else math.nan
     return Ratio(value, "" if other.reached and mine.reached else ">=" if mine.reached else "<=")
 
 
 def geometric_mean(values: Iterable[float]) -> float:
-    """Of the positive numbers among them; NaN of none."""
+    """Of the positive numbers among them (a solver that gave up has the ratio 0); NaN of none."""
     logs = [math.log(value) for value in values if value > 0.0]
     return math.exp(statistics.fmean(logs)) if logs else math.nan
 
 
 def _median(ratios: Sequence[Ratio]) -> Ratio:
-    """The median over seeds, a bound where any of those at or beyond it is one; of two the smaller."""
+    """The median over seeds; of an even number the smaller one in the middle."""
     known = sorted((one for one in ratios if not math.isnan(one.value)), key=lambda one: one.value)
     return known[(len(known) - 1) // 2] if known else Ratio(math.nan)
 

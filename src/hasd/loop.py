@@ -17,10 +17,14 @@ Observer = Callable[[State], None]
 
 def states(problem: Problem, method: Method, start: Evaluation | State) -> Iterator[State]:
     """The method's states, from t = 0 (an evaluation) or from a state of an earlier run, until a step raises Stop."""
-    state = replace(method.init(problem, start), method=method.name) if isinstance(start, Evaluation) else start
+    if isinstance(start, State):
+        state = start
+    else:
+        with np.errstate(all="ignore"):  # inf and NaN are seen to
+            state = replace(method.init(problem, start), method=method.name)
     while True:
         yield state
-        with np.errstate(over="ignore", invalid="ignore", divide="ignore", under="ignore"):  # inf and NaN are seen to
+        with np.errstate(all="ignore"):
             state = method.step(problem, state)
 
 

@@ -108,7 +108,7 @@ def test_it_is_conjugate_gradients_on_least_squares(memory):
         s = A.T @ r
         new = s @ s
         q, size = s + new / size * q, new
-        np.testing.assert_allclose(state.x, x, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(state.x, x, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize(("p", "products"), [(2.0, 2), (3.0, 3), (math.inf, 3)])

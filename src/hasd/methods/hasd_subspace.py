@@ -103,9 +103,7 @@ class HASDSubspace:
         if problem.geometry.p != 2.0:
             span, _ = span.with_direction(problem.geometry.steepest(e.g))
         images = span.images
-        wide = span.with_known(
-            state.estimate.v - state.x, images.combine((1.0, state.v_image), (-1.0, state.point.z))
-        )
+        wide = span.with_known(state.estimate.v - state.x, images.combine((1.0, state.v_image), (-1.0, state.point.z)))
         place = self._minimised(problem, state, wide)
         if not place.moved:
             if state.age == 0:

@@ -2,7 +2,8 @@
 
 The images z = Ax - b of an affine objective are opaque to a method: it asks for the operations below, and only
 scalars, vectors of length d and k x k matrices come back.  Here the rows of A are in this process; an objective whose
-rows live elsewhere brings another class with the same operations.
+rows live elsewhere brings another class with the same operations.  They are called inside the loop, which lets
+overflow give inf without a warning.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from hasd.objectives.losses import Expansion, Loss
-from hasd.objectives.operators import Vector, quiet
+from hasd.objectives.operators import Vector
 
 BLOCK = 1024
 """Rows of a basis that are weighted at a time: a temporary of so many rows stays in cache."""
@@ -154,7 +155,6 @@ class LocalImages:
         """z = Ax - b, expanded."""
         return self._point(self.objective.image(x))
 
-    @quiet
     def _point(self, z: Vector) -> Point:
         expansion: Expansion = self._loss.expand(z)
         return Point(z, expansion.value, expansion)
@@ -167,7 +167,6 @@ class LocalImages:
         """A q."""
         return self.objective.forward(q)
 
-    @quiet
     def combine(self, *terms: tuple[float, Image]) -> Image:
         """The sum of c z over the terms."""
         (c, z), *rest = terms
@@ -200,7 +199,6 @@ class LocalImages:
         """W^T phi'(z)."""
         return basis.columns.T @ point.expansion.slope if basis.k else np.zeros(0)
 
-    @quiet
     def model(self, basis: Basis, point: Point) -> tuple[Small, Small]:
         """Gradient and Hessian of phi in the coordinates of the basis, block by block."""
         W, expansion = basis.columns, point.expansion
@@ -219,7 +217,6 @@ class LocalImages:
         H *= expansion.scale
         return self.slopes(basis, point), H
 
-    @quiet
     def move(self, point: Point, direction: Image, t: float) -> tuple[Point, float, float]:
         """z + t direction; the derivatives along it."""
         there = self._point(point.z + t * direction)

@@ -126,10 +126,10 @@ class LogSumExpLoss:
         """(Diag(w) - w w^T)/alpha."""
         return self.expand(z).curvature
 
-    @quiet
     def expand(self, z: Vector) -> Expansion:
         """All three from the weights w."""
-        value, w = self.value_and_slope(z)
+        value, w, total = self._exponentials(z)
+        w /= total
         return Expansion(value, w, w, w, 1.0 / self.alpha)
 
     @quiet
@@ -193,7 +193,6 @@ class SymmetricSoftmaxLoss:
         """(Diag(w+ + w-) - s s^T)/alpha."""
         return self.expand(z).curvature
 
-    @quiet
     def expand(self, z: Vector) -> Expansion:
         """All three from the weights of z_i and -z_i."""
         value, even, odd, total = self._exponentials(z)
@@ -281,7 +280,6 @@ class LogisticLoss:
         e = np.exp(-np.abs(z))
         return Curvature(e / (len(z) * (1.0 + e) ** 2), None)
 
-    @quiet
     def expand(self, z: Vector) -> Expansion:
         """All three from exp(-|z|)."""
         value, t, e = self._exponentials(z)
@@ -329,7 +327,6 @@ class PowerLoss:
         """(q-1) |z|^{q-2}."""
         return Curvature((self.q - 1.0) * np.abs(z) ** (self.q - 2.0), None)
 
-    @quiet
     def expand(self, z: Vector) -> Expansion:
         """All three from |z|^{q-2}."""
         power = np.abs(z) ** (self.q - 2.0)
