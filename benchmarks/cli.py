@@ -9,6 +9,7 @@ import platform
 import time
 from collections.abc import Sequence
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -42,6 +43,9 @@ def parser() -> argparse.ArgumentParser:
 def chosen(quick: bool, pattern: str | None) -> list[Spec]:
     """The problems asked for."""
     found = [spec for spec in specs() if spec.quick or not quick]
+    if find_spec("sklearn") is None:
+        print("scikit-learn is not installed: its data and its solvers are left out")
+        found = [spec for spec in found if not spec.sklearn]
     if pattern:
         found = [spec for spec in found if pattern in spec.name or fnmatch.fnmatch(spec.name, pattern)]
     return found

@@ -10,7 +10,7 @@ from hasd.objectives import Objective
 def extend(objective: Objective, mixin: type, **fields: Any) -> Any:
     """A twin of the objective, its counter at 0, with the mixin in front; the data are shared, not copied."""
     kind = type(objective)
-    extended = type(f"{mixin.__name__}{kind.__name__}", (mixin, kind), {})
+    extended: Any = type(f"{mixin.__name__}{kind.__name__}", (mixin, kind), {})
     twin = extended.__new__(extended)
     vars(twin).update(vars(objective.counted()), **fields)
     return twin

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import hasd
@@ -138,7 +139,7 @@ def growth(n: int, d: int, iterations: int, repeats: int = 3) -> list[Growth]:
         problem = log_sum_exp(rows_of_A, d, 1e-2, 0)
         A, x = problem.matrix, problem.x0 + 1.0
         runs = [_timed_run(problem, iterations) for _ in range(repeats)]
-        product = least_seconds(lambda A=A, x=x: A @ x, 10)
+        product = least_seconds(partial(A.dot, x), 10)
         done = runs[0][1]
         rows.append(Growth(rows_of_A, d, problem.nnz, done, min(run[0] for run in runs) / done, product))
     return rows

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -52,7 +53,7 @@ class Watched:
     def __init__(self, problem: Problem, goal: float, cap: float):
         """Nothing is evaluated yet; the clock starts here."""
         self.problem = problem
-        self.objective = problem.objective.counted() if problem.black_box else with_hessian(problem.objective)
+        self.objective: Any = problem.objective.counted() if problem.black_box else with_hessian(problem.objective)
         self.goal = goal
         self.cap = cap
         self.evaluations = 0

@@ -69,6 +69,7 @@ class Spec:
     repeats: int = 3  # at most so many
     peers: tuple[str, ...] | None = None  # only these beside ours and the baseline; None: all
     quick: bool = False  # part of --quick
+    sklearn: bool = False  # its data come with scikit-learn
 
 
 def alone(objective: Objective) -> Iterator[Rung]:
@@ -238,9 +239,9 @@ def _l_inf() -> Iterator[Spec]:
 
 
 def _logistic() -> Iterator[Spec]:
-    yield Spec("logistic-digits-mu1e-3", "logistic", partial(digits, 1e-3), quick=True)
+    yield Spec("logistic-digits-mu1e-3", "logistic", partial(digits, 1e-3), quick=True, sklearn=True)
     for mu, label in ((1e-2, "1e-2"), (1e-4, "1e-4")):
-        yield Spec(f"logistic-cancer-mu{label}", "logistic", partial(cancer, mu), quick=True)
+        yield Spec(f"logistic-cancer-mu{label}", "logistic", partial(cancer, mu), quick=True, sklearn=True)
     make = partial(sparse_logistic, 100_000, 20_000, 1e-3, 1e-4)
     yield Spec("logistic-sparse-100000x20000", "logistic", make, seeds=2, repeats=2)
 
@@ -251,5 +252,5 @@ def _others() -> Iterator[Spec]:
     yield Spec("quadratic-500", "quadratic", partial(quadratic, 500, 1e-4), quick=True)
     yield Spec("transport-500x500-reg1e-2", "transport", partial(transport, 500, 1e-2), seeds=3, quick=True)
     yield Spec("transport-500x500-reg1e-3", "transport", partial(transport, 500, 1e-3), seeds=3, repeats=2)
-    yield Spec("blackbox-digits", "black box", partial(digits, 1e-3, black_box=True), quick=True)
+    yield Spec("blackbox-digits", "black box", partial(digits, 1e-3, black_box=True), quick=True, sklearn=True)
     yield Spec("blackbox-transport", "black box", partial(transport, 500, 1e-2, black_box=True), seeds=3, repeats=2)

@@ -69,10 +69,10 @@ def find(problem: Problem, cache: Path | None = None, key: str = "") -> Referenc
 
 def solve(problem: Problem) -> tuple[np.ndarray, str]:
     """The minimiser and how it was found."""
-    f = problem.objective
-    if isinstance(f, LeastSquares) and f.ridge == 0.0:
+    f: Any = problem.objective
+    if isinstance(problem.objective, LeastSquares) and f.ridge == 0.0:
         return np.linalg.lstsq(f.A, f.b, rcond=None)[0], "least squares by SVD"
-    if isinstance(f, Quadratic):
+    if isinstance(problem.objective, Quadratic):
         return np.linalg.solve(f.H, -f.c), "linear system"
     dense = problem.x0.size <= DENSE and not issparse(problem.matrix)
     x = problem.x0

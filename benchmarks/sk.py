@@ -5,11 +5,11 @@ C = 1/(n mu) and no intercept make its problem ours, but for a factor.  Its prod
 
 from __future__ import annotations
 
-import math
 import time
 import warnings
 from collections.abc import Iterator
 from functools import partial
+from importlib.util import find_spec
 
 import scipy.sparse
 
@@ -52,12 +52,8 @@ def sklearn_solver(solver: str, problem: Problem, goal: float, cap: float) -> Ru
 def sklearn_solvers(problem: Problem) -> Iterator[tuple[str, Solver]]:
     """Those that can be run on the problem; none where scikit-learn is missing."""
     f = problem.objective
-    if not isinstance(f, Logistic) or problem.black_box or math.isclose(f.ridge, 0.0):
-        return
-    try:
-        import sklearn  # noqa: F401
-    except ImportError:
+    if not isinstance(f, Logistic) or problem.black_box or f.ridge == 0.0 or find_spec("sklearn") is None:
         return
     yield "sklearn lbfgs", partial(sklearn_solver, "lbfgs")
-    if not scipy.sparse.issparse(f.A) and f.A.shape[1] <= DENSE:
+    if not scipy.sparse.issparse(f.A) and problem.x0.size <= DENSE:
         yield "sklearn newton-cholesky", partial(sklearn_solver, "newton-cholesky")

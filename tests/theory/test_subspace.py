@@ -201,7 +201,7 @@ def test_mutation_images_of_directions_by_subtraction_drift(monkeypatch):
 
     def worst():
         monkeypatch.setattr(hasd_subspace, "DISAGREE", math.inf)
-        run = states(known, "hasd-subspace", 60, memory=40, inner=2)
+        run = states(known, "hasd-subspace", 160, memory=40)
         return max(state.drift for state in run)
 
     honest = worst()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -45,6 +46,8 @@ def choose(objective: Any) -> tuple[str, str]:
     if objective is None or not hasattr(objective, "images"):
         return "hasd-qn", "Chosen: hasd-qn, as the function is a black box."
     cost = objective.row_cost
+    if cost == math.inf:
+        return "hasd-subspace", "Chosen: hasd-subspace, as the function is quadratic."
     if cost >= CHEAP_ROW:
         return "hasd-subspace", f"Chosen: hasd-subspace, as a product with A handles {cost:.3g} entries a row."
     return "hasd-qn", f"Chosen: hasd-qn, as a product with A handles only {cost:.3g} entries a row."

@@ -42,7 +42,7 @@ WHOLE, LEAST, MOST = 128, 16, 64
 """Directions kept: all of a space of that dimension, and between these in a larger one."""
 DISAGREE = 1e-8
 """S^T g against W^T phi', relative to ||g||: beyond this the images are made anew."""
-REFRESH = (25, 400)
+REFRESH = (50, 400)
 """Iterations between refreshes of the images, at first and at most."""
 DRIFT = 1e-11
 """Where a refresh finds more drift than this, the next one comes sooner; otherwise later."""
@@ -171,13 +171,16 @@ def weighed(images: Images, state: SubspaceState, e: Evaluation, g_image: Image,
 
 
 def refreshed(problem: Problem, state: SubspaceState, forget: bool = False) -> SubspaceState:
-    """The images of x and v from x and v (two products); without directions where their images are in doubt."""
+    """The image of x from x: one product, and one more for v where drift is found.  Where the images of the directions
+    are in doubt, without directions.
+    """
     images = state.span.images
-    point, v_point = images.at(state.x), images.at(state.estimate.v)
+    point = images.at(state.x)
     drift = images.distance(point.z, state.point.z)
+    v_image = images.at(state.estimate.v).z if forget or drift > DRIFT else state.v_image
     due = max(REFRESH[0], state.due // 2) if drift > DRIFT else min(2 * state.due, REFRESH[1])
     fun = point.value + 0.5 * problem.objective.ridge * dot(state.x, state.x)
-    fresh = replace(state, fun=fun, point=point, v_image=v_point.z, age=0, due=due, drift=drift)
+    fresh = replace(state, fun=fun, point=point, v_image=v_image, age=0, due=due, drift=drift)
     if not forget:
         return fresh
     return replace(fresh, span=Span.empty(images, state.x.size, state.span.S.store.room), damping=0.0)

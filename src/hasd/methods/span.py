@@ -12,7 +12,7 @@ from ..objectives.images import Basis, Image, Images, Small, Store
 
 DEPENDENT = 1e-8
 """A direction with less than this part outside the span is in it."""
-FAINT = 1e-3
+FAINT = 0.05
 """The same for a direction whose image is a difference of images: what is divided by must not be small."""
 
 

@@ -141,31 +141,8 @@ class Basis:
         return Basis(self.store, self.k - 1)
 
 
-@dataclass(frozen=True)
-class LocalImages:
-    """Rows of A in this process."""
-
-    objective: Any  # an Affine, which makes and counts the products
-
-    @property
-    def _loss(self) -> Loss:
-        return self.objective.loss
-
-    def at(self, x: Vector) -> Point:
-        """z = Ax - b, expanded."""
-        return self._point(self.objective.image(x))
-
-    def _point(self, z: Vector) -> Point:
-        expansion: Expansion = self._loss.expand(z)
-        return Point(z, expansion.value, expansion)
-
-    def gradient(self, point: Point) -> Vector:
-        """A^T phi'(z)."""
-        return self.objective.adjoint(point.expansion.slope)
-
-    def multiply(self, q: Vector) -> Vector:
-        """A q."""
-        return self.objective.forward(q)
+class Columns:
+    """Images held in this process as columns of an array: what all such spaces share."""
 
     def combine(self, *terms: tuple[float, Image]) -> Image:
         """The sum of c z over the terms."""
@@ -194,6 +171,36 @@ class LocalImages:
     def expand(self, basis: Basis, step: Small) -> Image:
         """W step."""
         return basis.columns @ step
+
+
+@dataclass(frozen=True)
+class LocalImages(Columns):
+    """Rows of A in this process."""
+
+    objective: Any  # an Affine, which makes and counts the products
+
+    @property
+    def _loss(self) -> Loss:
+        return self.objective.loss
+
+    def at(self, x: Vector) -> Point:
+        """z = Ax - b, expanded; no product at x = 0."""
+        if not x.any() and self.objective.A is not None:
+            b, n = self.objective.b, self.objective.A.shape[0]
+            return self._point(np.zeros(n) if b is None else -b)
+        return self._point(self.objective.image(x))
+
+    def _point(self, z: Vector) -> Point:
+        expansion: Expansion = self._loss.expand(z)
+        return Point(z, expansion.value, expansion)
+
+    def gradient(self, point: Point) -> Vector:
+        """A^T phi'(z)."""
+        return self.objective.adjoint(point.expansion.slope)
+
+    def multiply(self, q: Vector) -> Vector:
+        """A q."""
+        return self.objective.forward(q)
 
     def slopes(self, basis: Basis, point: Point) -> Small:
         """W^T phi'(z)."""

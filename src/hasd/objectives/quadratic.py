@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 from scipy.sparse.linalg import LinearOperator
 
 from hasd.objectives import smoothness
 from hasd.objectives.base import Objective, in_precision_of
+from hasd.objectives.images import Basis, Columns, Images, Point, Small, size
 from hasd.objectives.operators import Matrix, Vector, apply, as_data, as_matrix, as_point, is_sparse, quiet
 from hasd.objectives.smoothness import Smoothness
 
@@ -55,9 +59,70 @@ class Quadratic(Objective):
         Hx = self.forward(point)
         return float((0.5 * Hx + self.c) @ point.astype(float, copy=False)), in_precision_of(point, Hx + self.c)
 
+    row_cost = math.inf
+    """One product gives the gradient and the curvature alike: methods that keep images always pay."""
+
+    def images(self) -> Images:
+        """Pairs (x, Hx), for methods that keep them."""
+        return QuadraticImages(self)
+
     def smoothness(self, p: float) -> Smoothness:
         """min(max|lambda| d^{1-2/p}, ||H||_{p*} entrywise)."""
         return smoothness.quadratic(self.H, p)
+
+
+@dataclass(frozen=True)
+class QuadraticImages(Columns):
+    """The image of x is the pair (x, Hx): value, slope and curvature along any direction need no further product.
+
+    So a step of the subspace method costs one product, that with its new direction: conjugate gradients.
+    """
+
+    objective: Quadratic
+
+    def _halves(self, z: Vector) -> tuple[Vector, Vector]:
+        d = self.objective.dimension
+        return z[:d], z[d:]
+
+    def _point(self, z: Vector) -> Point:
+        x, Hx = self._halves(z)
+        return Point(z, float((0.5 * Hx + self.objective.c) @ x), None)
+
+    def at(self, x: Vector) -> Point:
+        """(x, Hx); one product, none at x = 0."""
+        return self._point(self.multiply(x) if x.any() else np.zeros(2 * x.size))
+
+    def multiply(self, q: Vector) -> Vector:
+        """(q, Hq); one product."""
+        return np.concatenate((q, self.objective.forward(q)))
+
+    def gradient(self, point: Point) -> Vector:
+        """Hx + c; no product."""
+        return self._halves(point.z)[1] + self.objective.c
+
+    def slopes(self, basis: Basis, point: Point) -> Small:
+        """The gradient in the coordinates of the basis."""
+        return basis.columns[: self.objective.dimension].T @ self.gradient(point) if basis.k else np.zeros(0)
+
+    def model(self, basis: Basis, point: Point) -> tuple[Small, Small]:
+        """Gradient and Hessian in the coordinates of the basis."""
+        d, W = self.objective.dimension, basis.columns
+        H = W[:d].T @ W[d:]
+        return self.slopes(basis, point), 0.5 * (H + H.T)
+
+    def move(self, point: Point, direction: Vector, t: float) -> tuple[Point, float, float]:
+        """The pair at x + t q; the derivatives along q."""
+        there = self._point(point.z + t * direction)
+        q, Hq = self._halves(direction)
+        return there, float(self.gradient(there) @ q), float(q @ Hq)
+
+    def reach(self, point: Point, direction: Vector) -> float:
+        """No bound: the model is exact."""
+        return math.inf
+
+    def distance(self, one: Vector, other: Vector) -> float:
+        """max|one - other| / max(1, max|one|)."""
+        return size(one - other) / max(1.0, size(one))
 
 
 @quiet
