@@ -11,7 +11,7 @@ from scipy.sparse.linalg import LinearOperator
 
 import hasd
 from hasd import objectives, theory
-from hasd.methods import hasd_subspace, span
+from hasd.objectives.images import LocalImages
 from reference.pseudocode import psi_minimum
 from support import Known, allowance, log_sum_exp, logistic, newton, softmax_hessian
 
@@ -181,32 +181,15 @@ def test_no_drift_in_five_thousand_iterations(monkeypatch):
     assert state.fun == pytest.approx(f(state.x), rel=1e-6, abs=1e-12 * f(np.zeros(100)))
 
 
-def test_mutation_images_of_directions_by_subtraction_drift(monkeypatch):
-    """A g minus its part in the span, divided by what is left, in place of a product of its own: errors multiply."""
-    rng = np.random.default_rng(13)
-    f = objectives.SymmetricSoftmax(rng.standard_normal((400, 80)), rng.standard_normal(400), alpha=3e-4)
-    known = Known("hard", f, np.zeros(80), np.zeros(80), 0.0)
-
-    def careless(self, vector):
-        h, q, left = self.split(vector)
-        if left <= 1e-14 * np.linalg.norm(vector):
-            return self, h
-        image = (
-            (self.images.multiply(vector) - self.images.expand(self.W, h)) / left
-            if self.k
-            else (self.images.multiply(vector) / left)
-        )
-        W = self.images.append(self.W, image)
-        return span.replace(self, S=self.S.append(q), W=W), np.append(h, left)
-
-    def worst():
-        monkeypatch.setattr(hasd_subspace, "DISAGREE", math.inf)
-        run = states(known, "hasd-subspace", 160, memory=40)
-        return max(state.drift for state in run)
-
-    honest = worst()
-    monkeypatch.setattr(span.Span, "with_direction", careless)
-    assert honest < 1e-12 < worst()
+def test_mutation_images_off_by_1e_9_are_seen(monkeypatch):
+    """The drift that a refresh reports does see wrong images, and their disagreement with g makes them anew."""
+    known = minimax()
+    honest = max(state.drift for state in states(known, "hasd-subspace", 60, memory=6))
+    multiply = LocalImages.multiply
+    monkeypatch.setattr(LocalImages, "multiply", lambda self, q: multiply(self, q) * (1 + 1e-7))
+    run = states(known, "hasd-subspace", 60, memory=6)
+    assert honest < 1e-13 < 1e-9 < max(state.drift for state in run)
+    assert any(after.age == 1 and before.age < before.due - 1 for before, after in itertools.pairwise(run[2:]))
 
 
 @both_methods
