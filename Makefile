@@ -30,7 +30,7 @@ test: .venv/.with-test
 test-all: .venv/.with-test
 	$(BIN)/python -m pytest -q -n auto -rs
 
-bench: .venv/.with-demo
+bench: .venv/.with-bench
 	$(BIN)/python -m benchmarks
 
 docs: .venv/.with-test
