@@ -115,9 +115,22 @@ def logistic() -> Known:
     return Known("logistic", f, np.full(8, 1.0), x_star, f(x_star), mu=0.02)
 
 
+def chain(d: int) -> Known:
+    """Nesterov's tridiagonal quadratic: as slow as smooth convex functions get; L_2 = 4."""
+    H = 2.0 * np.eye(d) - np.eye(d, k=1) - np.eye(d, k=-1)
+    c = np.zeros(d)
+    c[0] = -1.0
+    x_star = 1.0 - np.arange(1, d + 1) / (d + 1.0)
+    f = objectives.Quadratic(H, c)
+    return Known("chain", f, np.zeros(d), x_star, f(x_star))
+
+
 PROBLEMS = (quadratic, diagonal, log_sum_exp, softmax, logistic)
 STRONG = (quadratic, diagonal, logistic)
 
+METHODS = tuple(name for name in hasd.methods() if name not in ("hasd-subspace", "hasd-qn"))  # the paper and its rivals
+every_method = pytest.mark.parametrize("method", METHODS)
+declared_and_not = pytest.mark.parametrize("L", [None, 30.0], ids=["backtracked", "declared"])
 every_problem = pytest.mark.parametrize("known", PROBLEMS, ids=lambda make: make.__name__)
 strongly_convex = pytest.mark.parametrize("known", STRONG, ids=lambda make: make.__name__)
 every_norm = pytest.mark.parametrize("p", NORMS, ids=lambda p: f"p={p:g}")

@@ -7,22 +7,10 @@ import numpy as np
 import pytest
 
 import hasd
+from support import declared_and_not, every_method
 
 CURVATURE = np.geomspace(0.05, 5.0, 6)
 TARGET = np.array([1.0, -2.0, 0.5, 3.0, -1.0, 2.0])
-METHODS = (
-    "hasd",
-    "hasd-paper",
-    "hasd-restart",
-    "gradient-descent",
-    "heavy-ball",
-    "agd",
-    "steepest-descent",
-    "linear-coupling",
-    "estimate-sequence",
-)
-every_method = pytest.mark.parametrize("method", METHODS)
-declared_and_not = pytest.mark.parametrize("L", [None, 30.0], ids=["backtracked", "declared"])
 
 
 def bowl(x):

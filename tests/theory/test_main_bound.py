@@ -1,12 +1,11 @@
 """Theorem 1: f(x_T) - f* <= c L R^2/(G^2 T^2), with c = 324 as printed and c = 72 as the proof gives."""
 
-import numpy as np
 import pytest
 
 import hasd
-from hasd import objectives, theory
+from hasd import theory
 from hasd.methods import hasd_paper
-from support import Known, allowance, every_norm, every_problem, run
+from support import allowance, chain, every_norm, every_problem, run
 
 
 @every_norm
@@ -21,16 +20,6 @@ def test_main_theorem_at_every_iterate(known, p, constant):
         gap = known.f(state.x) - known.f_star
         assert gap <= theory.main_bound(known.L(p), known.R, total / T, T, constant=constant) + allowance(known.f_star)
         assert gap <= theory.certificate_gap(known.R, state.weight) + allowance(known.f_star)
-
-
-def chain(d: int) -> Known:
-    """Nesterov's tridiagonal quadratic: as slow as smooth convex functions get."""
-    H = 2.0 * np.eye(d) - np.eye(d, k=1) - np.eye(d, k=-1)
-    c = np.zeros(d)
-    c[0] = -1.0
-    x_star = 1.0 - np.arange(1, d + 1) / (d + 1.0)
-    f = objectives.Quadratic(H, c)
-    return Known("chain", f, np.zeros(d), x_star, f(x_star))
 
 
 @pytest.mark.slow

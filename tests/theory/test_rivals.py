@@ -5,8 +5,8 @@ import itertools
 import numpy as np
 import pytest
 
-from hasd import Lp, objectives, theory
-from support import Known, allowance, diagonal, every_norm, every_problem, run, strongly_convex
+from hasd import Lp, theory
+from support import allowance, chain, diagonal, every_norm, every_problem, run, strongly_convex
 
 
 def gaps(known, states):
@@ -80,15 +80,6 @@ def test_published_weights_keep_the_potential_of_linear_coupling(known, p):
         left = L * a * a * known.f(state.x) + earlier / (4 * L)
         assert left <= state.psi + allowance(left, state.psi)
         earlier += known.f(state.x)
-
-
-def chain(d):
-    H = 2.0 * np.eye(d) - np.eye(d, k=1) - np.eye(d, k=-1)
-    c = np.zeros(d)
-    c[0] = -1.0
-    x_star = 1.0 - np.arange(1, d + 1) / (d + 1.0)
-    f = objectives.Quadratic(H, c)
-    return Known("chain", f, np.zeros(d), x_star, f(x_star))
 
 
 @pytest.mark.parametrize("method", ["agd", "linear-coupling", "estimate-sequence"])

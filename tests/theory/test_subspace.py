@@ -257,3 +257,49 @@ def test_memory_beyond_A(dtype, order):
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak <= (2 * m + 12) * (n + d) * 8
+
+
+def test_counted_products_are_those_that_were_made():
+    """Through a LinearOperator that counts for itself: the method's products and the record's add up."""
+    made = [0]
+    dense = np.random.default_rng(15).standard_normal((60, 30))
+
+    def counted(matrix):
+        def product(v):
+            made[0] += 1
+            return matrix @ v
+
+        return product
+
+    A = LinearOperator(dense.shape, matvec=counted(dense), rmatvec=counted(dense.T), dtype=np.float64)
+    for method in ("hasd-subspace", "hasd-qn"):
+        made[0] = 0
+        res = hasd.minimize(objectives.LogSumExp(A, ridge=0.1), np.ones(30), method=method, tol=1e-8)
+        assert made[0] == res.nprod + 2 * res.nrecord  # the answer is evaluated anew from x: value and gradient
+        assert res.nrecord == 1
+
+
+def test_maxfun_is_never_exceeded_by_quasi_newton():
+    calls = [0]
+
+    def f(x):
+        calls[0] += 1
+        return float(np.sum(np.cosh(x))), np.sinh(x)
+
+    for budget in (1, 2, 5, 9):
+        calls[0] = 0
+        res = hasd.minimize(f, np.linspace(1.0, 3.0, 20), jac=True, method="hasd-qn", tol=0, maxfun=budget)
+        assert calls[0] == res.nfev + res.nrecord <= budget + 1
+        assert res.nfev <= budget
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf])
+def test_quasi_newton_backs_away_from_where_f_is_not_finite(bad):
+    def f(x):
+        if np.max(np.abs(x)) > 3.0:
+            return bad, np.full_like(x, math.nan)
+        return float(np.sum(x**2 - np.log(9.0 - x**2))), 2 * x + 2 * x / (9.0 - x**2)
+
+    res = hasd.minimize(f, np.full(5, 2.9), jac=True, method="hasd-qn")
+    assert res.success
+    np.testing.assert_allclose(res.x, 0.0, atol=1e-4)

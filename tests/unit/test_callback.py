@@ -5,19 +5,8 @@ import pytest
 from scipy.optimize import OptimizeResult
 
 import hasd
+from support import every_method
 
-METHODS = (
-    "hasd",
-    "hasd-paper",
-    "hasd-restart",
-    "gradient-descent",
-    "heavy-ball",
-    "agd",
-    "steepest-descent",
-    "linear-coupling",
-    "estimate-sequence",
-)
-every_method = pytest.mark.parametrize("method", METHODS)
 CURVATURE = np.geomspace(0.05, 5.0, 6)
 
 

@@ -12,23 +12,10 @@ from scipy.sparse.linalg import LinearOperator
 import hasd
 from hasd.oracle import BlackBox, Evaluation, ObjectiveSource, Oracle, as_gradient, as_scalar
 from hasd.result import Status, Stop
-from support import NORMS, PROBLEMS
+from support import NORMS, PROBLEMS, declared_and_not, every_method
 
 CURVATURE = np.geomspace(0.05, 5.0, 6)
 START = np.arange(1.0, 7.0)
-METHODS = (
-    "hasd",
-    "hasd-paper",
-    "hasd-restart",
-    "gradient-descent",
-    "heavy-ball",
-    "agd",
-    "steepest-descent",
-    "linear-coupling",
-    "estimate-sequence",
-)
-every_method = pytest.mark.parametrize("method", METHODS)
-declared_and_not = pytest.mark.parametrize("L", [None, 30.0], ids=["backtracked", "declared"])
 
 
 def of_x(x):

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 import hasd
+from support import METHODS, every_method
 
 COLUMNS = [
     "iteration",
@@ -27,18 +28,6 @@ STEP = ["rho", "theta", "gain", "trials"]
 FILLS_RHO = ("hasd", "hasd-paper", "hasd-restart", "linear-coupling", "estimate-sequence")
 FILLS_THETA = (*FILLS_RHO, "agd")
 
-METHODS = (
-    "hasd",
-    "hasd-paper",
-    "hasd-restart",
-    "gradient-descent",
-    "heavy-ball",
-    "agd",
-    "steepest-descent",
-    "linear-coupling",
-    "estimate-sequence",
-)
-every_method = pytest.mark.parametrize("method", METHODS)
 CURVATURE = np.geomspace(1e-3, 1.0, 8)
 START = np.linspace(1.0, 3.0, 8)
 
