@@ -120,6 +120,14 @@ def growth_table(rows: Sequence[Growth]) -> str:
     return table(["A", "nnz", "iterations", "ms an iteration", "ns an entry", "ns an entry, one product"], lines)
 
 
+def seeds_of(results: Results) -> str:
+    """How many seeds each problem was run with."""
+    by_count: dict[int, list[str]] = {}
+    for problem in results.problems:
+        by_count.setdefault(len(results.seeds(problem, OURS)), []).append(problem)
+    return "; ".join(f"{count} on {', '.join(names)}" for count, names in sorted(by_count.items()))
+
+
 def report(
     results: Results,
     judged: Sequence[Verdict],
@@ -131,7 +139,7 @@ def report(
     capped = list(dict.fromkeys(f"{row.solver} on {row.problem}" for row in results.rows if row.capped))
     sections = [
         "# hasd against its peers",
-        "\n".join(f"- {line}" for line in conditions),
+        bullets([*conditions, "seeds: " + seeds_of(results)]),
         "## Aims\n\n" + "\n".join(f"- {verdict}" for verdict in judged),
         f"## {OURS} against {BASELINE}\n\nHow many times less we need; above 1 we are ahead.  `>=`: {BASELINE} had not "
         "got there when it was stopped, `<=`: we had not, `no`: we gave up.\n\n" + overview(results),

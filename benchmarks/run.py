@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,6 +46,7 @@ class Row:
     work: int  # to the target, or spent without reaching it
     seconds: float
     best_gap: float  # the smallest relative gap of the run
+    last_gap: float  # the one it ended with
     final_gap: float  # that of the returned point, evaluated anew; NaN where none is returned
     f_star: float
     reference: str  # how f* was found
@@ -78,6 +80,7 @@ def rows_of(
         "unit": problem.unit,
         "capped": run.capped,
         "best_gap": reference.gap(run.history.best),
+        "last_gap": reference.gap(run.history.values[-1]) if run.history.values else math.nan,
         "final_gap": reference.gap(run.final),
         "f_star": reference.fun,
         "reference": reference.how,

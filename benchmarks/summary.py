@@ -137,12 +137,12 @@ def below_reference(rows: Sequence[Row]) -> list[str]:
 
 
 def disagreements(rows: Sequence[Row]) -> list[str]:
-    """Runs whose returned point, evaluated anew, is worse than the trace said by a tenth of the last target."""
+    """Runs whose returned point, evaluated anew, is worse than the trace's end said by a tenth of the last target."""
     limit = 0.1 * TARGETS[-1]
     found = {
-        (row.problem, row.seed, row.solver): (row.best_gap, row.final_gap)
+        (row.problem, row.seed, row.solver): (row.last_gap, row.final_gap)
         for row in rows
-        if row.final_gap > row.best_gap + limit
+        if row.final_gap > row.last_gap + limit
     }
     return [
         f"{key[2]} on {key[0]}, seed {key[1]}: {told:.2e} told, {is_:.2e} found" for key, (told, is_) in found.items()

@@ -51,7 +51,7 @@ def row(**fields):
     """A row with something in every field."""
     given = {"seed": 0, "repeat": 0, "target": MAIN, "reached": True, "capped": False, "work": 10, "seconds": 1.0}
     rest = {"family": "LogSumExp", "n": 1000, "d": 500, "nnz": 500_000, "method": "", "unit": "products"}
-    ends = {"best_gap": 0.0, "final_gap": 0.0, "f_star": 0.0, "reference": "hand"}
+    ends = {"best_gap": 0.0, "last_gap": 0.0, "final_gap": 0.0, "f_star": 0.0, "reference": "hand"}
     return Row(**{"problem": "one", "solver": OURS, **given, **rest, **ends, **fields})
 
 
