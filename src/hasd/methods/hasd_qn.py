@@ -5,7 +5,7 @@ Algorithm.  d = -H_t grad f(x_t), H_t the inverse Hessian of limited memory (two
             x_{t+1} = x_t + t d with Wolfe's conditions;  a = the largest root of (A_t + a) f(x_{t+1}) <= min psi_{t+1};
             psi_{t+1} = psi_t + a [f(x_t) + <grad f(x_t), . - x_t> + (mu/2)||. - x_t||^2]  (the cut at y = x_t).
             On a black box a look along d is an evaluation; on an affine objective d has one image and every look is
-            a pass over n, so the search there is nearly exact and an iteration costs two products.
+            a pass over n, so the search there is closer and an iteration costs two products.
 Guarantee.  f(x_t) never increases, and A_t f(x_t) <= min psi_t: f(x_T) - f* <= R^2/(2 A_T), read off at run time.  No
             rate is claimed for the step itself beyond Liu & Nocedal's linear one for strongly convex f.
 Reference.  Liu & Nocedal (1989) for the two loops; AGMsDR (Nesterov et al. 2020) for the root.
@@ -106,7 +106,7 @@ class ImageLine:
     x: Array
     d: Array
     point: Point
-    flat: float = 0.1
+    flat: float = 0.3
 
     def __post_init__(self) -> None:
         """The image of the direction, and the ridge along it."""

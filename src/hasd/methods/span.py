@@ -71,10 +71,12 @@ class Span:
 
         Three: an iteration brings g, s_p(g) and v - x.  A span that may be the whole space is never cut down.
         """
-        steps = (*(np.append(old, np.zeros(self.k - old.size)) for old in self.steps), step)
+        steps = (*self.steps, step)  # older ones are shorter: they know nothing of later directions
         if self.k + 3 <= most or most >= len(self.S.store.array):
             return replace(self, steps=steps[-most:])
-        newest = [old / norm2(old) for old in steps[::-1][: max(1, most // 2)]]
-        Q, _ = np.linalg.qr(np.column_stack(newest))
-        rotated = tuple(Q.T @ old for old in steps[-Q.shape[1] :])
+        newest = np.zeros((self.k, min(len(steps), max(1, most // 2))))
+        for column, old in zip(newest.T, reversed(steps), strict=False):
+            column[: old.size] = old / norm2(old)
+        Q, _ = np.linalg.qr(newest)
+        rotated = tuple(Q[: old.size].T @ old for old in steps[-Q.shape[1] :])
         return replace(self, S=self.S.rotate(Q), W=self.images.rotate(self.W, Q), steps=rotated)

@@ -20,7 +20,7 @@ FLOOR = 1e-12
 """Curvature below this part of the largest is rounding."""
 SHORT, LONG = 0.2, 0.7
 """Steps shorter than the one raise the damping, longer than the other lower it."""
-FLAT = 0.1
+FLAT = 0.3
 """A step is taken once the derivative along it has fallen to this part of the first."""
 LOOKS = 20
 """Points looked at along a direction before the best one is taken."""
@@ -64,13 +64,13 @@ def minimise(images: Images, W: Any, place: Place, ridge: Ridge, most: int) -> P
     """At most `most` Newton steps, until the gradient in these coordinates has fallen to a tenth."""
     first = math.nan
     for _ in range(most):
-        gradient, H = images.model(W, place.point)
-        gradient = gradient + ridge.gradient(place.c)
+        gradient = images.slopes(W, place.point) + ridge.gradient(place.c)
         size = float(np.linalg.norm(gradient))
         if math.isnan(first):
             first = size
         elif size <= SOLVED * first:
             break
+        H = images.bends(W, place.point)
         H.flat[:: len(H) + 1] += ridge.mu
         step = direction(H, gradient, place.damping * size)
         if not float(gradient @ step) < 0.0:

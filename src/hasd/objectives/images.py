@@ -78,8 +78,8 @@ class Images(Protocol):
         """W^T phi'(z)."""
         ...
 
-    def model(self, basis: Any, point: Point) -> tuple[Small, Small]:
-        """W^T phi'(z) and W^T phi''(z) W."""
+    def bends(self, basis: Any, point: Point) -> Small:
+        """W^T phi''(z) W."""
         ...
 
     def move(self, point: Point, direction: Image, t: float) -> tuple[Point, float, float]:
@@ -206,8 +206,8 @@ class LocalImages(Columns):
         """W^T phi'(z)."""
         return basis.columns.T @ point.expansion.slope if basis.k else np.zeros(0)
 
-    def model(self, basis: Basis, point: Point) -> tuple[Small, Small]:
-        """Gradient and Hessian of phi in the coordinates of the basis, block by block."""
+    def bends(self, basis: Basis, point: Point) -> Small:
+        """The Hessian of phi in the coordinates of the basis, block by block."""
         W, expansion = basis.columns, point.expansion
         diagonal, rank_one = expansion.diagonal, expansion.rank_one
         alive = np.flatnonzero(diagonal)
@@ -221,8 +221,7 @@ class LocalImages(Columns):
         if rank_one is not None:
             r = W.T @ rank_one
             H -= np.outer(r, r)
-        H *= expansion.scale
-        return self.slopes(basis, point), H
+        return expansion.scale * H
 
     def move(self, point: Point, direction: Image, t: float) -> tuple[Point, float, float]:
         """z + t direction; the derivatives along it."""

@@ -104,11 +104,11 @@ class QuadraticImages(Columns):
         """The gradient in the coordinates of the basis."""
         return basis.columns[: self.objective.dimension].T @ self.gradient(point) if basis.k else np.zeros(0)
 
-    def model(self, basis: Basis, point: Point) -> tuple[Small, Small]:
-        """Gradient and Hessian in the coordinates of the basis."""
+    def bends(self, basis: Basis, point: Point) -> Small:
+        """The Hessian in the coordinates of the basis."""
         d, W = self.objective.dimension, basis.columns
         H = W[:d].T @ W[d:]
-        return self.slopes(basis, point), 0.5 * (H + H.T)
+        return 0.5 * (H + H.T)
 
     def move(self, point: Point, direction: Vector, t: float) -> tuple[Point, float, float]:
         """The pair at x + t q; the derivatives along q."""
