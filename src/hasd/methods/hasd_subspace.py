@@ -78,19 +78,21 @@ class HASDSubspace:
             if value is not None and not (isinstance(value, int) and value >= least):
                 raise ValueError(f"{option} must be a whole number of at least {least}, got {value!r}")
 
-    def capacity(self, d: int) -> int:
+    def capacity(self, d: int, constant: bool) -> int:
         """How many directions to keep: all of a small space, otherwise k with k^2 some times d.
 
-        A Newton step in k coordinates costs n k^2, a product n d; but once the span is the whole space no product
-        with A is needed any more, only the gradient that says so.
+        A Newton step in k coordinates costs n k^2 (n k where the curvature is constant), a product n d; but once the
+        span is the whole space no product with A is needed any more, only the gradient that says so.
         """
-        return self.memory or (d if d <= WHOLE else max(LEAST, min(MOST, int(2.5 * math.sqrt(d)))))
+        if self.memory:
+            return self.memory
+        return min(d, WHOLE) if constant or d <= WHOLE else max(LEAST, min(MOST, int(2.5 * math.sqrt(d))))
 
     def init(self, problem: Problem, start: Evaluation) -> SubspaceState:
         """x_0 = v_0 with its image; no directions yet."""
         images: Images = problem.objective.images()
         point = images.at(start.x)
-        span = Span.empty(images, start.x.size, self.capacity(start.x.size))
+        span = Span.empty(images, start.x.size, self.capacity(start.x.size, images.constant))
         return SubspaceState(**first_state(problem, start, problem.mu), point=point, v_image=point.z, span=span)
 
     def step(self, problem: Problem, state: State) -> SubspaceState:
@@ -126,7 +128,7 @@ class HASDSubspace:
             trials=1,
             point=place.point,
             v_image=v_image,
-            span=span.remember(place.c[: span.k], self.capacity(x.size)),
+            span=span.remember(place.c[: span.k], self.capacity(x.size, images.constant)),
             damping=place.damping,
             age=state.age + 1,
         )
@@ -149,7 +151,7 @@ class HASDSubspace:
         """f over x + span, by a few Newton steps."""
         ridge = Ridge(problem.objective.ridge, dot(state.x, state.x), span.S.columns.T @ state.x)
         place = Place(np.zeros(span.k), state.point, state.fun, state.damping)
-        return minimise(span.images, span.W, place, ridge, self.inner)
+        return minimise(span, place, ridge, self.inner)
 
 
 def gradient(problem: Problem, state: SubspaceState) -> Small:

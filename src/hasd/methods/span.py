@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..geometry import Array, norm2
-from ..objectives.images import Basis, Image, Images, Small, Store
+from ..objectives.images import Basis, Image, Images, Point, Small, Store
 
 DEPENDENT = 1e-8
 """A direction with less than this part outside the span is in it."""
@@ -24,11 +24,13 @@ class Span:
     S: Basis  # d x k, orthonormal columns
     W: Any  # their images
     steps: tuple[Small, ...] = ()  # the last steps taken, in these coordinates
+    gram: Small | None = None  # W^T phi'' W, kept where phi'' is constant
 
     @classmethod
     def empty(cls, images: Images, d: int, room: int) -> Span:
         """No direction yet, room for so many."""
-        return cls(images, Basis(Store(room, d), 0), images.basis(room))
+        gram = np.zeros((0, 0)) if images.constant else None
+        return cls(images, Basis(Store(room, d), 0), images.basis(room), gram=gram)
 
     @property
     def k(self) -> int:
@@ -50,8 +52,18 @@ class Span:
         h, q, left = self.split(vector)
         if left <= DEPENDENT * norm2(vector):
             return self, h
-        W = self.images.append(self.W, self.images.multiply(q))
-        return replace(self, S=self.S.append(q), W=W), np.append(h, left)
+        return self._with(q, self.images.multiply(q)), np.append(h, left)
+
+    def _with(self, q: Array, image: Image) -> Span:
+        W, gram = self.images.append(self.W, image), self.gram
+        if gram is not None:
+            row = self.images.against(W, image)
+            gram = np.block([[gram, row[:-1, None]], [row]])
+        return replace(self, S=self.S.append(q), W=W, gram=gram)
+
+    def bends(self, point: Point) -> Small:
+        """The curvature of phi in these coordinates."""
+        return self.images.bends(self.W, point) if self.gram is None else self.gram.copy()
 
     def with_known(self, vector: Array, image: Image) -> Span:
         """The span with a vector in it whose image is known: no product."""
@@ -60,11 +72,12 @@ class Span:
             return self
         inside = self.images.expand(self.W, h)
         outside = self.images.combine((1.0 / left, image), (-1.0 / left, inside))
-        return replace(self, S=self.S.append(q), W=self.images.append(self.W, outside))
+        return self._with(q, outside)
 
     def without_last(self) -> Span:
         """Without the newest direction."""
-        return replace(self, S=self.S.drop_last(), W=self.images.drop_last(self.W))
+        gram = None if self.gram is None else self.gram[:-1, :-1]
+        return replace(self, S=self.S.drop_last(), W=self.images.drop_last(self.W), gram=gram)
 
     def remember(self, step: Small, most: int) -> Span:
         """Note a step; where fewer than three of `most` places are left, keep the last steps, half as many.
@@ -79,4 +92,5 @@ class Span:
             column[: old.size] = old / norm2(old)
         Q, _ = np.linalg.qr(newest)
         rotated = tuple(Q[: old.size].T @ old for old in steps[-Q.shape[1] :])
-        return replace(self, S=self.S.rotate(Q), W=self.images.rotate(self.W, Q), steps=rotated)
+        gram = None if self.gram is None else Q.T @ self.gram @ Q
+        return replace(self, S=self.S.rotate(Q), W=self.images.rotate(self.W, Q), steps=rotated, gram=gram)

@@ -15,6 +15,7 @@ import numpy as np
 
 from ..estimate import rounding
 from ..objectives.images import Image, Images, Point, Small
+from .span import Span
 
 FLOOR = 1e-12
 """Curvature below this part of the largest is rounding."""
@@ -60,9 +61,9 @@ class Ridge:
         return self.mu * (self.along + c)
 
 
-def minimise(images: Images, W: Any, place: Place, ridge: Ridge, most: int) -> Place:
+def minimise(span: Span, place: Place, ridge: Ridge, most: int) -> Place:
     """At most `most` Newton steps, until the gradient in these coordinates has fallen to a tenth."""
-    first = math.nan
+    images, W, first = span.images, span.W, math.nan
     for _ in range(most):
         gradient = images.slopes(W, place.point) + ridge.gradient(place.c)
         size = float(np.linalg.norm(gradient))
@@ -70,7 +71,7 @@ def minimise(images: Images, W: Any, place: Place, ridge: Ridge, most: int) -> P
             first = size
         elif size <= SOLVED * first:
             break
-        H = images.bends(W, place.point)
+        H = span.bends(place.point)
         H.flat[:: len(H) + 1] += ridge.mu
         step = direction(H, gradient, place.damping * size)
         if not float(gradient @ step) < 0.0:

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from hasd.objectives.losses import Expansion, Loss
+from hasd.objectives.losses import Expansion, Loss, SquareLoss
 from hasd.objectives.operators import Vector
 
 BLOCK = 1024
@@ -37,6 +37,11 @@ class Point:
 
 class Images(Protocol):
     """The operations of a space of images."""
+
+    @property
+    def constant(self) -> bool:
+        """Whether phi'' is the same everywhere: then curvature along a direction is computed once."""
+        ...
 
     def at(self, x: Vector) -> Point:
         """z = Ax - b, expanded; one product."""
@@ -80,6 +85,10 @@ class Images(Protocol):
 
     def bends(self, basis: Any, point: Point) -> Small:
         """W^T phi''(z) W."""
+        ...
+
+    def against(self, basis: Any, image: Image) -> Small:
+        """W^T phi'' image, where phi'' is constant."""
         ...
 
     def move(self, point: Point, direction: Image, t: float) -> tuple[Point, float, float]:
@@ -180,6 +189,11 @@ class LocalImages(Columns):
     objective: Any  # an Affine, which makes and counts the products
 
     @property
+    def constant(self) -> bool:
+        """Least squares."""
+        return isinstance(self._loss, SquareLoss)
+
+    @property
     def _loss(self) -> Loss:
         return self.objective.loss
 
@@ -205,6 +219,10 @@ class LocalImages(Columns):
     def slopes(self, basis: Basis, point: Point) -> Small:
         """W^T phi'(z)."""
         return basis.columns.T @ point.expansion.slope if basis.k else np.zeros(0)
+
+    def against(self, basis: Basis, image: Image) -> Small:
+        """W^T image: phi'' of least squares is the identity."""
+        return basis.columns.T @ image
 
     def bends(self, basis: Basis, point: Point) -> Small:
         """The Hessian of phi in the coordinates of the basis, block by block."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -79,6 +80,7 @@ class QuadraticImages(Columns):
     """
 
     objective: Quadratic
+    constant: ClassVar[bool] = True
 
     def _halves(self, z: Vector) -> tuple[Vector, Vector]:
         d = self.objective.dimension
@@ -103,6 +105,11 @@ class QuadraticImages(Columns):
     def slopes(self, basis: Basis, point: Point) -> Small:
         """The gradient in the coordinates of the basis."""
         return basis.columns[: self.objective.dimension].T @ self.gradient(point) if basis.k else np.zeros(0)
+
+    def against(self, basis: Basis, image: Vector) -> Small:
+        """X^T H q."""
+        d = self.objective.dimension
+        return basis.columns[:d].T @ image[d:]
 
     def bends(self, basis: Basis, point: Point) -> Small:
         """The Hessian in the coordinates of the basis."""
