@@ -8,11 +8,10 @@ from typing import Any
 from scipy.optimize import OptimizeResult
 
 from .bounds import Bounds
-from .geometry import dot
 from .loop import Outcome
 from .methods.base import Method, Problem
 from .oracle import Evaluation
-from .result import Gap, Status
+from .result import Gap, Status, cut_at
 from .trace import Recorder
 
 
@@ -26,6 +25,7 @@ def answer(
         outcome.status = Status.CONVERGED
     columns = recorder.columns() if recorder.rows > 0 else None
     certificates = (*state.certificates, state.estimate.certificate(state.origin))
+    blur = max(bounds.blur, state.estimate.blur)
     return _build(
         problem,
         method,
@@ -36,15 +36,17 @@ def answer(
         L=state.L,
         weight=state.weight,
         psi=state.psi,
-        gap=Gap(e.f, e.norm2, dot(e.g, state.origin - e.x), problem.mu, certificates, bounds.radius, bounds.lower),
+        gap=Gap(cut_at(e, state.origin, blur), problem.mu, certificates, bounds.radius, bounds.lower),
         state=state,
         trace=columns,
     )
 
 
-def unstarted(problem: Problem, method: Method, start: Evaluation, status: Status) -> OptimizeResult:
+def unstarted(
+    problem: Problem, method: Method, recorder: Recorder, start: Evaluation, status: Status
+) -> OptimizeResult:
     """The result where x0 itself is no start."""
-    gap = Gap(start.f, math.nan, math.nan, problem.mu, ())
+    gap = Gap(cut_at(start, start.x, math.inf), problem.mu, ())
     nothing = {
         "nit": 0,
         "L": problem.L,
@@ -52,7 +54,7 @@ def unstarted(problem: Problem, method: Method, start: Evaluation, status: Statu
         "psi": 0.0,
         "gap": gap,
         "state": None,
-        "trace": None,
+        "trace": recorder.columns() if recorder.rows > 0 else None,
     }
     return _build(problem, method, start, status, "", **nothing)
 
@@ -69,8 +71,13 @@ def _returned(problem: Problem, outcome: Outcome, bounds: Bounds, goal: str) -> 
     if outcome.status is Status.CONVERGED or goal == "gradient":
         e = state.at if outcome.status is Status.CONVERGED else outcome.smallest[1]
         return record(e.x) if cached else e
+    best, (lowest, where) = problem.oracle.best, problem.oracle.lowest
+    known = [e.f for e in (best,) if e is not None] + [state.fun]
+    if where is not None and lowest < min(known, key=lambda f: math.inf if math.isnan(f) else f):
+        there = record(where)
+        if there.finite:
+            return there
     last = state.at if state.at.x is state.x and not cached else record(state.x)
-    best = problem.oracle.best
     return best if best is not None and not (last.finite and last.f <= best.f) else last
 
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from .geometry import Array, dot
+from .geometry import Array
 from .methods.base import State
-from .result import Status, one_cut
+from .result import Status, cut_at
 
 
 @dataclass
@@ -25,6 +25,7 @@ class Bounds:
     lower: float = -math.inf
     upper: float = math.inf
     x: Array = None  # where upper was found
+    blur: float = 0.0  # what a gradient may be off by
 
     @property
     def known(self) -> bool:
@@ -43,9 +44,9 @@ class Bounds:
             self.upper, self.x = value, x
         if not self.known:
             return
+        self.blur = max(self.blur, state.estimate.blur)
         certified = state.estimate.certificate(state.origin).lower(self.radius)
-        tilt = dot(state.at.g, state.origin - state.at.x) if self.radius is not None else math.nan
-        single = one_cut(state.at.f, state.at.norm2, tilt, self.radius, self.mu)
+        single = cut_at(state.at, state.origin, self.blur).lower(self.radius, self.mu)
         self.lower = max(self.lower, certified, single)
 
     def criterion(self, state: State) -> Status | None:

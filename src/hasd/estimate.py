@@ -56,6 +56,7 @@ class Certificate:
     mu: float  # the cuts' curvature
     reach: float  # ||v_t - center||_2
     offset: float = 0.0  # ||center - x_0||_2: not 0 after a restart
+    blur: float = 0.0  # what a gradient of the cuts may be off by, in l_2
 
     def lower(self, radius: float | None = None) -> float:
         """f* >= this, for any radius >= ||x_0 - x*||_2 (no radius needed where the cuts carry mu > 0).
@@ -71,7 +72,8 @@ class Certificate:
         # kappa/2 (s - D)^2 - s^2/2, arranged so that nothing large cancels
         curved = 0.5 * self.mu * self.weight * (s - self.reach) * (s - self.reach) if self.mu > 0.0 else 0.0
         low = curved + 0.5 * self.reach * (self.reach - 2.0 * s)
-        bound = (self.psi + low - NOISE * (abs(self.psi) + abs(low))) / self.weight
+        noise = max(NOISE * (abs(self.psi) + abs(low)) / self.weight, self.blur * (s + self.reach))
+        bound = (self.psi + low) / self.weight - noise
         return bound if math.isfinite(bound) else -math.inf
 
 
@@ -84,6 +86,7 @@ class Estimate:
     weight: float = 0.0  # A_t
     psi: float = 0.0  # psi*_t = min psi_t
     mu: float = 0.0  # strong convexity carried by every cut, w.r.t. l_2
+    blur: float = 0.0  # what a gradient of the cuts may be off by: rounding of the largest one
 
     @property
     def kappa(self) -> float:
@@ -109,7 +112,7 @@ class Estimate:
             linear = (kappa / kappa_next) * self._slope(e)
         length = a * e.norm2
         psi = self.psi + a * (e.f + linear) - length * length / (2.0 * kappa_next)
-        return Estimate(self.center, v, self.weight + a, psi, self.mu)
+        return Estimate(self.center, v, self.weight + a, psi, self.mu, max(self.blur, 8.0 * e.eps * e.norm2))
 
     def _slope(self, e: Evaluation) -> float:
         """<g, v - y> + (mu/2) ||v - y||^2."""
@@ -158,12 +161,12 @@ class Estimate:
         kappa = 1.0 + c * self.mu * A
         v = self.center + (c * self.kappa / kappa) * (self.v - self.center)
         psi = c * (slack + A * f) - 0.5 * (c * s) * (c * s / kappa)
-        return Estimate(self.center, v, c * A, psi, self.mu)
+        return Estimate(self.center, v, c * A, psi, self.mu, self.blur)
 
     def certificate(self, origin: Array) -> Certificate:
         """What remains of this estimate when its vectors are let go; origin is the run's own x_0."""
         offset = 0.0 if origin is self.center else norm2(self.center - origin)
-        return Certificate(self.weight, self.psi, self.mu, norm2(self.v - self.center), offset)
+        return Certificate(self.weight, self.psi, self.mu, norm2(self.v - self.center), offset, self.blur)
 
 
 def observed_smoothness(geometry: Geometry, e: Evaluation, other: Evaluation) -> float:

@@ -67,7 +67,7 @@ def geometry(p: Any, default: float) -> Geometry:
         return Lp(default)
     if isinstance(p, str) or not isinstance(p, numbers.Real | Geometry):
         raise TypeError(
-            f"p must be a number between 2 and inf, or an object with norm, dual_norm and steepest, got {p!r}"
+            f"p must be a number between 2 and inf, or an object with p, norm, dual_norm and steepest, got {p!r}"
         )
     if isinstance(p, numbers.Real):
         return Lp(number("p", p, least=2.0, finite=False))
@@ -82,6 +82,7 @@ def source(fun: Any, jac: Any, args: Any, x0: np.ndarray) -> Source:
         if fun.dimension is not None and fun.dimension != x0.size:
             raise ValueError(f"x0 has length {x0.size}, but the objective has {fun.dimension} variables")
         return ObjectiveSource(fun)
+    jac = None if jac is False else jac  # SciPy's way to say that there is none
     if not callable(fun):
         raise TypeError(f"fun must be callable or an objective, got {type(fun).__name__}")
     if not (jac is None or jac is True or callable(jac)):
@@ -119,6 +120,15 @@ def resumed(state: Any, method: Any, x0: np.ndarray) -> Any:
     if state.method not in ("", method.name):
         raise ValueError(f"resume holds a state of method {state.method!r}, not of {method.name!r}")
     return state
+
+
+def refuse_foreign(options: dict[str, Any]) -> None:
+    """What SciPy's minimize knows and this one does not, said plainly."""
+    for name in ("bounds", "constraints"):
+        if options.get(name) is not None:
+            raise TypeError(f"{name} must not be given: hasd minimises without constraints")
+    if "options" in options:
+        raise TypeError("options must be given as keywords of their own: minimize(fun, x0, maxiter=100)")
 
 
 def requirements(method: Any, fun: Any, mu: float) -> None:

@@ -24,6 +24,8 @@ def states(problem: Problem, method: Method, start: Evaluation | State) -> Itera
             state = replace(method.init(problem, start), method=method.name)
     while True:
         yield state
+        if state.grad_norm == 0.0:
+            raise Stop(Status.CONVERGED)
         with np.errstate(all="ignore"):
             state = method.step(problem, state)
 

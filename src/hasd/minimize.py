@@ -87,7 +87,8 @@ def minimize(
         Stop when the certified bound on f(x) - f* is at most gap_tol.  It needs ``radius``, an l_2 bound on
         ||x_0 - x*||, or strong convexity (a ridge, or mu).
     resume : state, optional
-        ``res.state`` of an earlier run of the same method on the same function: go on from there.
+        ``res.state`` of an earlier run of the same method on the same function: go on from there.  ``maxiter`` counts
+        from the first run's start.
     **options
         Options of the method, e.g. ``search="bisect"`` (hasd-paper), ``momentum=0.9`` (heavy-ball).
 
@@ -106,6 +107,7 @@ def minimize(
     >>> res.success, res.gap(radius=2.0) < 1e-3
     (True, True)
     """
+    inputs.refuse_foreign(options)
     setup = _set_up(fun, x0, args, method, jac, p, L, mu, options)
     tol = inputs.number("tol", tol, least=0.0)
     gtol = 0.0 if gtol is None else inputs.number("gtol", gtol, least=0.0)
@@ -125,7 +127,7 @@ def minimize(
     criteria = [stopping.gradient_within(tol, gtol), bounds.criterion, stopping.iterations(limit)]
     start = inputs.resumed(resume, setup.method, setup.x0) or _first(problem.oracle, setup.x0)
     if isinstance(start, tuple):
-        return unstarted(problem, setup.method, *start)
+        return unstarted(problem, setup.method, recorder, *start)
     with Progress(progress, limit, setup.method.name, bounds) as bar:
 
         def observe(state: State) -> None:
@@ -215,7 +217,7 @@ def _method(method: Any, options: dict[str, Any], fun: Any, p: Any, L: Any) -> t
             name, why = ("hasd", "") if p is not None or L is not None else choose(fun)
         return make(name, options), why
     if isinstance(method, type) or not isinstance(method, Method):
-        raise TypeError(f"method must be a name or an object with init and step, got {method!r}")
+        raise TypeError(f"method must be a name or an object with name, default_p, init and step, got {method!r}")
     if options:
         raise TypeError(f"unknown option {next(iter(options))!r}: a method object carries its own options")
     return method, ""

@@ -28,6 +28,7 @@ class Evaluation:
     x: Array  # the point
     f: float  # f(x)
     g: Array  # grad f(x)
+    precision: float = 0.0  # relative error of the products behind f and g, where it is coarser than x's own
 
     @cached_property
     def finite(self) -> bool:
@@ -41,8 +42,8 @@ class Evaluation:
 
     @cached_property
     def eps(self) -> float:
-        """The resolution of the numbers that x is made of."""
-        return resolution(self.x)
+        """The resolution of the numbers that x, f and g are made of."""
+        return max(resolution(self.x), self.precision)
 
 
 class Source(Protocol):
@@ -67,6 +68,11 @@ class Source(Protocol):
 
     def price(self, x: Array) -> int:
         """How many evaluations value and gradient together are counted as."""
+        ...
+
+    @property
+    def precision(self) -> float:
+        """The relative error of its values beyond that of x's own numbers."""
         ...
 
 
@@ -105,6 +111,7 @@ class BlackBox:
     args: tuple[Any, ...] = ()
     nfev: int = 0
     njev: int = 0
+    precision: float = 0.0  # a black box is taken to be as good as its argument
     errstate: Any = field(default_factory=np.geterr)  # the caller's, for the caller's own code
 
     def price(self, x: Array) -> int:
@@ -166,6 +173,11 @@ class ObjectiveSource:
         """Count from zero, whatever the caller did with the objective before."""
         self.objective = self.objective.counted()
 
+    @property
+    def precision(self) -> float:
+        """That of products with the objective's matrix."""
+        return getattr(self.objective, "precision", 0.0)
+
     def price(self, x: Array) -> int:
         """One evaluation gives both."""
         return 1
@@ -200,6 +212,7 @@ class Oracle:
     deadline: float = math.inf  # on time.perf_counter()
     recorded: tuple[int, int, int] = (0, 0, 0)  # what only the record asked for
     best: Evaluation | None = field(default=None)  # lowest finite f the method evaluated with its gradient
+    lowest: tuple[float, Array | None] = (math.inf, None)  # lowest finite f of the points evaluated without one
 
     @property
     def counts(self) -> tuple[int, int, int]:
@@ -221,7 +234,7 @@ class Oracle:
     def evaluate(self, x: Array) -> Evaluation:
         """f and g at x, counted against the budget."""
         self._check_budget(self.source.price(x))
-        e = Evaluation(x, *self.source.value_and_grad(x))
+        e = self.evaluation(x, *self.source.value_and_grad(x))
         if e.f == -math.inf:
             raise Stop(Status.UNBOUNDED)
         if e.finite and (self.best is None or e.f < self.best.f):
@@ -234,7 +247,13 @@ class Oracle:
         f = self.source.value(x)
         if f == -math.inf:
             raise Stop(Status.UNBOUNDED)
+        if f < self.lowest[0]:
+            self.lowest = (f, x)
         return f
+
+    def evaluation(self, x: Array, f: float, g: Array) -> Evaluation:
+        """The function at x, with the precision it was computed in."""
+        return Evaluation(x, f, g, self.source.precision)
 
     def charge(self) -> None:
         """Count one evaluation that a method makes by itself, on images it keeps."""
@@ -243,7 +262,7 @@ class Oracle:
 
     def record(self, x: Array) -> Evaluation:
         """f and g at x for the record: outside the method's counts and budget."""
-        return self._off_the_books(lambda: Evaluation(x, *self.source.value_and_grad(x)))
+        return self._off_the_books(lambda: self.evaluation(x, *self.source.value_and_grad(x)))
 
     def record_value(self, x: Array) -> float:
         """f at x for the record."""

@@ -5,10 +5,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
+
+from .geometry import Array, dot, norm2
 
 if TYPE_CHECKING:
     from .estimate import Certificate
+    from .oracle import Evaluation
 
 
 class Status(Enum):
@@ -25,7 +28,7 @@ class Status(Enum):
     MAXFUN = (10, "Maximum number of function evaluations reached.")
     TIME = (11, "Time limit reached.")
     NONFINITE_START = (12, "The value or the gradient at x0 is not finite.")
-    UNBOUNDED = (13, "The function is unbounded below: it took the value -inf.")
+    UNBOUNDED = (13, "The function is unbounded below: it took the value -inf, or falls without end along a line.")
     GAP = (14, "Converged: the certified gap is within gap_tol.")
     CALLBACK = (99, "`callback` raised `StopIteration`.")
 
@@ -54,18 +57,34 @@ class Stop(Exception):
         self.status = status
 
 
-def one_cut(f: float, grad_norm2: float, tilt: float, radius: float | None, mu: float) -> float:
-    """The lower bound on f* that the cut at one point gives; rounding is taken off.
+class Cut(NamedTuple):
+    """The scalars of the cut at one point that a lower bound needs."""
 
-    tilt = <g, x_0 - x>.  Within the radius f* >= f + tilt - R ||g||; with strong convexity f* >= f - ||g||^2/(2 mu).
-    """
-    bounds = [-math.inf]
-    if radius is not None:
-        bounds.append(f + tilt - radius * grad_norm2 - 2.0**-49 * (abs(f) + abs(tilt) + radius * grad_norm2))
-    if mu > 0.0:
-        slack = grad_norm2 * (grad_norm2 / (2.0 * mu))
-        bounds.append(f - slack - 2.0**-49 * (abs(f) + slack))
-    return max(bounds)
+    f: float  # f(x)
+    slope: float  # ||g||_2
+    tilt: float  # <g, x_0 - x>
+    away: float  # ||x - x_0||_2
+    noise: float  # the relative error of f
+    blur: float  # what g may be off by, in l_2
+
+    def lower(self, radius: float | None, mu: float) -> float:
+        """f* >= this; rounding is taken off.
+
+        Within the radius f* >= f + tilt - R ||g||; with strong convexity f* >= f - ||g||^2/(2 mu).
+        """
+        slope, f = self.slope + self.blur, self.f - 8.0 * self.noise * abs(self.f)
+        bounds = [-math.inf]
+        if radius is not None:
+            bounds.append(f + self.tilt - self.blur * self.away - radius * slope)
+        if mu > 0.0:
+            bounds.append(f - slope * (slope / (2.0 * mu)))
+        return max(bounds)
+
+
+def cut_at(e: Evaluation, origin: Array, blur: float) -> Cut:
+    """The cut at an evaluated point."""
+    away = origin - e.x
+    return Cut(e.f, e.norm2, dot(e.g, away), norm2(away), e.eps, max(blur, 8.0 * e.eps * e.norm2))
 
 
 @dataclass(frozen=True)
@@ -75,9 +94,7 @@ class Gap:
     ``radius`` is an l_2 bound on ||x_0 - x*||, whatever p.  It may be left out where mu > 0.
     """
 
-    fun: float  # f at the returned x
-    grad_norm2: float  # ||grad f(x)||_2 at the same x
-    tilt: float  # <grad f(x), x_0 - x>
+    cut: Cut  # at the returned x
     mu: float  # strong convexity w.r.t. l_2
     certificates: tuple[Certificate, ...]  # one per epoch, scalars only
     radius: float | None = None  # the one given to the run
@@ -91,11 +108,11 @@ class Gap:
         if radius is not None and not radius >= 0.0:
             raise ValueError(f"radius must be a non-negative number, got {radius!r}")
         bounds = [certificate.lower(radius) for certificate in self.certificates]
-        bounds.append(one_cut(self.fun, self.grad_norm2, self.tilt, radius, self.mu))
+        bounds.append(self.cut.lower(radius, self.mu))
         if self.radius is None or (radius is not None and radius <= self.radius):
             bounds.append(self.best)
         return max(bounds, default=-math.inf)
 
     def __call__(self, radius: float | None = None) -> float:
         """f(x) minus the best lower bound."""
-        return self.fun - self.lower(radius)
+        return self.cut.f - self.lower(radius)

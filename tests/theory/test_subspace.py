@@ -303,3 +303,43 @@ def test_quasi_newton_backs_away_from_where_f_is_not_finite(bad):
     res = hasd.minimize(f, np.full(5, 2.9), jac=True, method="hasd-qn")
     assert res.success
     np.testing.assert_allclose(res.x, 0.0, atol=1e-4)
+
+
+@both_methods
+@pytest.mark.parametrize("x_dtype", [np.float32, np.float64])
+def test_certificates_stay_true_where_A_is_float32(method, x_dtype):
+    """Products good to 1e-7 only: the bounds must allow for it."""
+    rng = np.random.default_rng(16)
+    A, b = rng.standard_normal((300, 40)).astype(np.float32), rng.standard_normal(300)
+    for make in (
+        lambda A: objectives.LogSumExp(A, b, alpha=0.1, ridge=1e-3),
+        lambda A: objectives.LeastSquares(A, b, ridge=1e-3),
+    ):
+        exact = make(A.astype(np.float64))
+        best = hasd.minimize(exact, np.zeros(40), tol=1e-12, trace=False)
+        res = hasd.minimize(make(A), np.zeros(40, dtype=x_dtype), method=method, tol=1e-12, maxiter=300)
+        true = exact(res.x.astype(np.float64)) - best.fun
+        R = float(np.linalg.norm(best.x))
+        assert res.gap() >= true and res.gap(R) >= true
+
+
+def test_a_resumed_run_counts_its_own_products():
+    f = objectives.LogSumExp(np.random.default_rng(17).standard_normal((60, 30)), ridge=0.01)
+    whole = hasd.minimize(f, np.ones(30), method="hasd-subspace", tol=0, maxiter=12, trace=False)
+    half = hasd.minimize(f, np.ones(30), method="hasd-subspace", tol=0, maxiter=6, trace=False)
+    rest = hasd.minimize(f, np.ones(30), method="hasd-subspace", tol=0, maxiter=12, trace=False, resume=half.state)
+    assert half.nprod + rest.nprod == whole.nprod
+
+
+def test_a_function_that_falls_without_end_is_called_unbounded():
+    """The paper's problem at mu = 0, by the quasi-Newton method."""
+    A = np.abs(np.random.default_rng(18).standard_normal((80, 50)))
+    res = hasd.minimize(objectives.LogSumExp(A), np.zeros(50), method="hasd-qn")
+    assert res.status == 13 and not res.success
+
+
+@pytest.mark.parametrize("method", hasd.methods())
+def test_a_start_at_the_optimum_ends_at_once(method):
+    f = objectives.Quadratic(np.diag([1.0, 4.0]))
+    assert len(list(hasd.iterate(f, np.zeros(2), method=method, mu=0.5))) == 1
+    assert hasd.minimize(f, np.zeros(2), method=method, mu=0.5, tol=0).success

@@ -8,7 +8,8 @@ Algorithm.  y = theta x_t + (1 - theta) v_t,   g = grad f(y),   x_{t+1} = y - s_
             Backtracked L: f(x_{t+1}) is evaluated too, and a is the largest root of
                            (A_t + a) f(x_{t+1}) <= min psi_{t+1}; rho := A_{t+1} kappa_{t+1}/(L a^2) is then read off
                            and predicts the next coupling point.
-Guarantee.  A_t f(x_t) <= min psi_t for all t, hence f(x_T) - f* <= R^2/(2 A_T) <= 4 L R^2/(G^2 T^2), where G is the
+Guarantee.  (One epoch: declared L, or restart=False; with restarts it holds from each epoch's own start.)
+            A_t f(x_t) <= min psi_t for all t, hence f(x_T) - f* <= R^2/(2 A_T) <= 4 L R^2/(G^2 T^2), where G is the
             mean of r(g) = ||g||_{p*}/||g||_2 over the run, taken at y_t, and R = ||x_0 - x*||_2.  With mu > 0 the
             weights grow geometrically, A_{t+1} >= A_t/(1 - sqrt(mu/(L rho))): no restarts.
 Proof.      f(x_{t+1}) <= f(y) - ||g||_{p*}^2/(2L), and the exact recursion of psi* loses a^2 ||g||_2^2/(2 kappa_{t+1}),
@@ -111,7 +112,7 @@ class HASD:
 
     def _declared(self, problem: Problem, state: State) -> Move:
         """The search on rho; repeated with a larger L where the new gradient disproves the old one."""
-        L, note, trials = state.L, state.note, 0
+        L, note, trials = max(state.L, problem.L or 0.0), state.note, 0
         while True:
             found = self._search(problem, state, L)
             trials += found.trials

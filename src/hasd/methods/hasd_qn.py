@@ -19,6 +19,7 @@ True
 from __future__ import annotations
 
 import math
+import numbers
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
@@ -128,7 +129,7 @@ class ImageLine:
         self.problem.oracle.charge()
         x = self.x + look.t * self.d
         g = self.images.gradient(look.found) + self.problem.objective.ridge * x
-        return Evaluation(x, look.f, g), look.found
+        return self.problem.oracle.evaluation(x, look.f, g), look.found
 
 
 @dataclass(frozen=True)
@@ -141,7 +142,7 @@ class HASDQN:
 
     def __post_init__(self) -> None:
         """Refuse a memory below one."""
-        if not (isinstance(self.memory, int) and self.memory >= 1):
+        if not (isinstance(self.memory, numbers.Integral) and self.memory >= 1):
             raise ValueError(f"memory must be a whole number of at least 1, got {self.memory!r}")
 
     def init(self, problem: Problem, start: Evaluation) -> QNState:
@@ -164,9 +165,11 @@ class HASDQN:
                 line = BlackBoxLine(problem, e.x, d)
             else:
                 line = ImageLine(problem, e.x, d, state.point)
-            look, trials = wolfe(line, e.f, slope, 1.0 if pairs else 1.0 / e.norm2)
+            look, trials = wolfe(line, e.f, slope, 1.0 if pairs else 1.0 / e.norm2, e.eps)
             if look is not None:
                 return self._next(problem, replace(state, pairs=pairs), e, *line.take(look), trials)
+        if state.age > 0 and state.point is not None:
+            return self.step(problem, _refreshed(problem, state))
         raise Stop(Status.PRECISION)
 
     def _next(
@@ -177,10 +180,7 @@ class HASDQN:
         s, y = there.x - e.x, there.g - e.g
         sy = dot(s, y)
         curved = sy > e.eps * norm2(s) * norm2(y)
-        age = state.age + 1
-        if point is not None and age >= REFRESH:  # the image has gathered rounding: make it anew from x
-            point, age = problem.objective.images().at(there.x), 0
-        return replace(
+        moved = replace(
             state,
             iteration=state.iteration + 1,
             x=there.x,
@@ -193,8 +193,18 @@ class HASDQN:
             trials=trials,
             pairs=(*state.pairs, Pair(s, y, sy))[-self.memory :] if curved else state.pairs,
             point=point,
-            age=age,
+            age=state.age + 1,
         )
+        return _refreshed(problem, moved) if point is not None and moved.age >= REFRESH else moved
+
+
+def _refreshed(problem: Problem, state: QNState) -> QNState:
+    """The image of x_t, its value and its gradient from x_t: two products."""
+    images: Images = problem.objective.images()
+    point, ridge = images.at(state.x), problem.objective.ridge
+    f = point.value + 0.5 * ridge * dot(state.x, state.x)
+    e = problem.oracle.evaluation(state.x, f, images.gradient(point) + ridge * state.x)
+    return replace(state, point=point, fun=f, at=e, grad_norm=problem.geometry.dual_norm(e.g), age=0)
 
 
 def two_loops(pairs: tuple[Pair, ...], g: Array) -> Array:
@@ -213,7 +223,7 @@ def two_loops(pairs: tuple[Pair, ...], g: Array) -> Array:
     return q
 
 
-def wolfe(line: Line, f0: float, slope0: float, t: float) -> tuple[Look | None, int]:
+def wolfe(line: Line, f0: float, slope0: float, t: float, eps: float) -> tuple[Look | None, int]:
     """A look with Wolfe's conditions, or the best one that decreases f; None where none does."""
     if not slope0 < 0.0:
         return None, 0
@@ -222,7 +232,7 @@ def wolfe(line: Line, f0: float, slope0: float, t: float) -> tuple[Look | None, 
     nonfinite = 0
     for trials in range(1, LOOKS + 1):
         look = line.look(t)
-        noise = rounding(f0, look.f) if math.isfinite(look.f) else 0.0
+        noise = rounding(f0, look.f, eps=eps) if math.isfinite(look.f) else 0.0
         if math.isnan(look.slope):
             nonfinite += 1
             if nonfinite == NONFINITE_LIMIT:
@@ -243,6 +253,8 @@ def wolfe(line: Line, f0: float, slope0: float, t: float) -> tuple[Look | None, 
         if high is not None and high.t - low.t <= 1e-12 * high.t:
             break
         t = _next_look(low, high)
+    if high is None:  # still falling, many orders of magnitude farther on
+        raise Stop(Status.UNBOUNDED)
     return best, trials
 
 

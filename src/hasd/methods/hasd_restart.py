@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from ..oracle import Evaluation
@@ -30,7 +31,7 @@ PERIOD = 36.0
 CERTIFIED = 2.0
 """A_t >= 2/mu halves the gap."""
 
-INNER: dict[str, Callable[[], Method]] = {"hasd-paper": HASDPaper, "hasd": HASD}
+INNER: dict[str, Callable[[], Method]] = {"hasd-paper": HASDPaper, "hasd": partial(HASD, restart=False)}
 
 
 @dataclass(frozen=True)
@@ -82,6 +83,7 @@ class HASDRestart:
         return _wrap(
             inner,
             iteration=state.iteration + 1,
+            method=state.method,
             grad_norm0=state.grad_norm0,
             certificates=certificates,
             origin=state.origin,

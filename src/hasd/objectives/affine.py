@@ -105,7 +105,9 @@ class Affine(Objective):
         if self.ridge == 0.0 and squared > 0.0:
             return math.inf
         dual = -conjugate(u) - (0.0 if self.b is None else float(self.b @ u))
-        return value + self._ridge_value(point) - dual + (squared / (2.0 * self.ridge) if squared > 0.0 else 0.0)
+        dual -= squared / (2.0 * self.ridge) if squared > 0.0 else 0.0
+        value += self._ridge_value(point)
+        return value - dual + 8.0 * self.precision * (abs(value) + abs(dual))
 
     @property
     def row_cost(self) -> float:
@@ -201,8 +203,11 @@ class Logistic(Affine):
 
     def __init__(self, A: Matrix, y: npt.ArrayLike, ridge: float = 0.0) -> None:
         """Check and keep the data."""
-        A = as_matrix(A, "A")
-        super().__init__(LogisticLoss(as_data(y, A.shape[0], "y")), A, None, ridge)
+        labels = as_data(y, None, "y")
+        super().__init__(LogisticLoss(labels), A, None, ridge)
+        assert self.A is not None
+        if self.A.shape[0] != len(labels):
+            raise ValueError(f"y must be 1-D of length {self.A.shape[0]}, got shape {labels.shape}")
 
 
 class Power(Affine):

@@ -45,6 +45,12 @@ class Objective(ABC):
         unit vectors; of a larger one only lambda_max is found, by Lanczos.
         """
 
+    @property
+    def precision(self) -> float:
+        """The machine epsilon of products with the matrix: 2^-23 where it is float32."""
+        matrix = next((m for m in (getattr(self, name, None) for name in ("A", "H", "C")) if m is not None), None)
+        return 2.0**-23 if matrix is not None and matrix.dtype == np.float32 else 2.0**-52
+
     def counted(self) -> Self:
         """The same function on the same data, its own counter at 0: one for each run, one for each thread."""
         twin = copy.copy(self)

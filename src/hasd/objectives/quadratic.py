@@ -36,6 +36,8 @@ class Quadratic(Objective):
     def __init__(self, H: Matrix, c: npt.ArrayLike | None = None) -> None:
         """Check and keep the data."""
         self.H = as_matrix(H, "H")
+        given = getattr(H, "dtype", self.H.dtype)
+        self.note = "" if given == self.H.dtype else f"H was converted from {given} to {self.H.dtype}, once."
         n, d = self.H.shape
         if n != d:
             raise ValueError(f"H must be square, got shape {self.H.shape}")
