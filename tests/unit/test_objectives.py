@@ -293,8 +293,9 @@ def test_a_wrong_x_is_refused_before_the_product(x):
 
 
 def test_symmetry_up_to_rounding_passes():
-    Quadratic(H0 * (1 + 1e-15 * rng.standard_normal((d, d))))
-    Quadratic(sp.csr_array((d, d)))
+    nearly = H0 * (1 + 1e-15 * rng.standard_normal((d, d)))
+    assert Quadratic(nearly)(c0) == pytest.approx(Quadratic(H0)(c0), rel=1e-12)
+    assert Quadratic(sp.csr_array((d, d)))(c0) == 0.0
 
 
 def test_objectives_are_objectives_and_travel():
