@@ -102,8 +102,8 @@ def minimize(
     Examples
     --------
     >>> import numpy as np, hasd
-    >>> rosen_free = lambda x: (np.sum((x - 1) ** 4) + np.sum(x**2), 4 * (x - 1) ** 3 + 2 * x)
-    >>> res = hasd.minimize(rosen_free, np.zeros(5), jac=True)
+    >>> bowl = lambda x: (np.sum((x - 1) ** 4) + np.sum(x**2), 4 * (x - 1) ** 3 + 2 * x)
+    >>> res = hasd.minimize(bowl, np.zeros(5), jac=True)
     >>> res.success, res.gap(radius=2.0) < 1e-3
     (True, True)
     """

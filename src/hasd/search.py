@@ -44,18 +44,13 @@ class Found(Generic[T]):
     ending: Ending
 
 
-Propose = Callable[[float, float, float], float]
-"""(low, high, last) -> the next trial, strictly inside the bracket where that is possible."""
+Propose = Callable[[float, float], float]
+"""(low, high) -> the next trial, strictly inside the bracket where that is possible."""
 
 
 def middle(low: float, high: float) -> float:
     """The geometric mean of two positive numbers, without overflow."""
     return math.sqrt(low) * math.sqrt(high)
-
-
-def geometric(low: float, high: float, last: float) -> float:
-    """Bisection in log u."""
-    return middle(low, high)
 
 
 def search(
@@ -101,12 +96,12 @@ def search(
         if not low * (1.0 + 2.0**-51) < high:
             break
         if bisect is not None:
-            u = bisect(low, high, u)
+            u = bisect(low, high)
         else:
             guess = u * (aim / c) if c > 0.0 and math.isfinite(c) else (4.0 * u if not c > 0.0 else u / 4.0)
             guided += 1
             bisects = guided > FIXED_POINT_TRIALS and guided % 2 == 0
-            u = guess if low < guess < high and not bisects else geometric(low, high, u)
+            u = guess if low < guess < high and not bisects else middle(low, high)
         if not low < u < high:
             break
     if above is None:

@@ -12,10 +12,6 @@ WINDOW = (1.0, 2.0)
 ANYTHING = st.floats(allow_nan=True, allow_infinity=True)
 
 
-def bisect(low, high, last):
-    return middle(low, high)
-
-
 @given(st.floats(0.05, 20.0), st.floats(1e-6, 1e6), st.floats(1e-3, 1e3))
 def test_finds_the_window_of_a_growing_power(exponent, scale, start):
     found = search(lambda u: (math.exp(min(700.0, exponent * math.log(u / scale))), u), start, WINDOW)
@@ -27,7 +23,7 @@ def test_finds_the_window_of_a_growing_power(exponent, scale, start):
 
 @given(st.floats(1e-6, 1e6), st.floats(1e-3, 1e3), st.booleans())
 def test_a_jump_ends_on_the_side_above(place, start, cold):
-    found = search(lambda u: (0.3 if u < place else 5.0, u), start, WINDOW, bisect=bisect if cold else None)
+    found = search(lambda u: (0.3 if u < place else 5.0, u), start, WINDOW, bisect=middle if cold else None)
     assert found.ending is Ending.JUMP
     assert found.residual == 5.0
     assert found.payload == found.u >= place

@@ -233,6 +233,12 @@ def positive(name: str, value: Any) -> None:
         raise ValueError(f"{name} must be positive and finite, got {value!r}")
 
 
+def whole(name: str, value: Any, least: int) -> None:
+    """Refuse an option that is not a whole number, or too small a one."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or int(value) < least:
+        raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}")
+
+
 def gain_at(problem: Problem, e: Evaluation) -> float:
     """r(g) in the problem's geometry."""
     return gain(problem.geometry, e.g)

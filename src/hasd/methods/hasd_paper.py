@@ -69,8 +69,6 @@ class HASDPaper:
 
     def step(self, problem: Problem, state: State) -> State:
         """One iteration of the for loop."""
-        if state.at.norm2 == 0.0:
-            raise Stop(Status.CONVERGED)
         found = self._first(problem, state) if state.weight == 0.0 else self._search(problem, state)
         if found.payload is None:
             raise Stop(Status.NONFINITE)
@@ -126,7 +124,7 @@ class HASDPaper:
         def theta_of(rho: float) -> float:
             return 1.0 - estimate.share(increment(estimate.weight, CONSTANT * state.L_next * rho))
 
-        def bisect(low: float, high: float, last: float) -> float:
+        def bisect(low: float, high: float) -> float:
             return rho_of(0.5 * (theta_of(low) + theta_of(high)))
 
         return search(residual, rho_of(0.5), WINDOW, bisect=bisect)

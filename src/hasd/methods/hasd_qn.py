@@ -19,7 +19,6 @@ True
 from __future__ import annotations
 
 import math
-import numbers
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
@@ -29,7 +28,7 @@ from ..objectives.images import Images, Point
 from ..oracle import Evaluation
 from ..result import Status, Stop
 from ..search import NONFINITE_LIMIT
-from .base import Problem, State, first_state, gain_at
+from .base import Problem, State, first_state, gain_at, whole
 
 ARMIJO = 1e-4
 """f(x + t d) <= f(x) + ARMIJO t <g, d>."""
@@ -142,8 +141,7 @@ class HASDQN:
 
     def __post_init__(self) -> None:
         """Refuse a memory below one."""
-        if not (isinstance(self.memory, numbers.Integral) and self.memory >= 1):
-            raise ValueError(f"memory must be a whole number of at least 1, got {self.memory!r}")
+        whole("memory", self.memory, least=1)
 
     def init(self, problem: Problem, start: Evaluation) -> QNState:
         """No pairs yet."""
@@ -155,8 +153,6 @@ class HASDQN:
         """One iteration: from the pairs kept, and where that direction fails from the gradient alone."""
         assert isinstance(state, QNState)
         e = state.at
-        if e.norm2 == 0.0:
-            raise Stop(Status.CONVERGED)
         for pairs in (state.pairs, ()) if state.pairs else ((),):
             d = -two_loops(pairs, e.g)
             slope = dot(e.g, d)

@@ -27,7 +27,6 @@ Reference.  SESOP (Narkiss & Zibulevsky 2005) for the subspace with cached image
 from __future__ import annotations
 
 import math
-import numbers
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -37,7 +36,7 @@ from ..geometry import dot, norm2
 from ..objectives.images import Image, Images, Point, Small
 from ..oracle import Evaluation
 from ..result import Status, Stop
-from .base import Problem, State, first_state, gain_at
+from .base import Problem, State, first_state, gain_at, whole
 from .span import Span
 from .subspace import Place, Ridge, minimise
 
@@ -76,10 +75,9 @@ class HASDSubspace:
 
     def __post_init__(self) -> None:
         """Refuse sizes too small to hold one iteration's directions."""
-        for option, least in (("memory", 4), ("inner", 1)):
-            value = getattr(self, option)
-            if value is not None and not (isinstance(value, numbers.Integral) and int(value) >= least):
-                raise ValueError(f"{option} must be a whole number of at least {least}, got {value!r}")
+        whole("inner", self.inner, least=1)
+        if self.memory is not None:
+            whole("memory", self.memory, least=4)
 
     def capacity(self, d: int, constant: bool) -> int:
         """How many directions to keep: all of a small space, otherwise k with k^2 some times d.
