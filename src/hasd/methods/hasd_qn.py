@@ -117,7 +117,7 @@ class ImageLine:
 
     def look(self, t: float) -> Look:
         """One pass over n."""
-        point, slope, _ = self.images.move(self.point, self.image, t)
+        point, slope = self.images.move(self.point, self.image, t)
         xx, xd, dd = self.ridge
         f = point.value + 0.5 * xx + t * xd + 0.5 * t * t * dd
         return Look(t, f, slope + xd + t * dd if math.isfinite(f) else math.nan, point)

@@ -104,7 +104,7 @@ def search(
     t = min(1.0, FAR * images.reach(place.point, image))
     best: tuple[float, float, Point] | None = None
     for looks in range(1, MOST + 1):
-        point, derivative, bend = images.move(place.point, image, t)
+        point, derivative = images.move(place.point, image, t)
         derivative += linear + t * square
         f = point.value + ridge.value(place.c + t * step)
         flat = abs(derivative) <= FLAT * -slope
@@ -119,7 +119,8 @@ def search(
             high, slope_high = t, derivative
         if high - low <= 1e-14 * high:
             break
-        newton = t - derivative / (bend + square) if bend + square > 0.0 else math.nan
+        bend = images.bend(point, image) + square
+        newton = t - derivative / bend if bend > 0.0 else math.nan
         t, width = _between(low, high, slope_low, slope_high, width, newton)
     top = float(H.diagonal().max(initial=0.0)) / size
     if best is None:

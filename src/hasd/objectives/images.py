@@ -91,8 +91,12 @@ class Images(Protocol):
         """W^T phi'' image, where phi'' is constant."""
         ...
 
-    def move(self, point: Point, direction: Image, t: float) -> tuple[Point, float, float]:
-        """The point z + t direction; first and second derivative of phi along the direction there."""
+    def move(self, point: Point, direction: Image, t: float) -> tuple[Point, float]:
+        """The point z + t direction, and the derivative of phi along the direction there."""
+        ...
+
+    def bend(self, point: Point, direction: Image) -> float:
+        """The second derivative of phi along the direction."""
         ...
 
     def reach(self, point: Point, direction: Image) -> float:
@@ -241,14 +245,20 @@ class LocalImages(Columns):
             H -= np.outer(r, r)
         return expansion.scale * H
 
-    def move(self, point: Point, direction: Image, t: float) -> tuple[Point, float, float]:
-        """z + t direction; the derivatives along it."""
-        there = self._point(point.z + t * direction)
-        seen: Expansion = there.expansion
+    def move(self, point: Point, direction: Image, t: float) -> tuple[Point, float]:
+        """z + t direction; the derivative along it."""
+        z = direction * t
+        z += point.z
+        there = self._point(z)
+        return there, float(there.expansion.slope @ direction)
+
+    def bend(self, point: Point, direction: Image) -> float:
+        """The second derivative along the direction."""
+        seen: Expansion = point.expansion
         bend = float(seen.diagonal @ (direction * direction))
         if seen.rank_one is not None:
             bend -= float(seen.rank_one @ direction) ** 2
-        return there, float(seen.slope @ direction), seen.scale * bend
+        return seen.scale * bend
 
     def reach(self, point: Point, direction: Image) -> float:
         """How far z may go before it has moved by its own size."""

@@ -119,11 +119,15 @@ class QuadraticImages(Columns):
         H = W[:d].T @ W[d:]
         return 0.5 * (H + H.T)
 
-    def move(self, point: Point, direction: Vector, t: float) -> tuple[Point, float, float]:
-        """The pair at x + t q; the derivatives along q."""
+    def move(self, point: Point, direction: Vector, t: float) -> tuple[Point, float]:
+        """The pair at x + t q; the derivative along q."""
         there = self._point(point.z + t * direction)
+        return there, float(self.gradient(there) @ self._halves(direction)[0])
+
+    def bend(self, point: Point, direction: Vector) -> float:
+        """<q, Hq>."""
         q, Hq = self._halves(direction)
-        return there, float(self.gradient(there) @ q), float(q @ Hq)
+        return float(q @ Hq)
 
     def reach(self, point: Point, direction: Vector) -> float:
         """No bound: the model is exact."""
