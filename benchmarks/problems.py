@@ -65,7 +65,6 @@ class Spec:
     name: str
     family: str
     make: Callable[[int], Problem]
-    seeds: int = 5  # at most so many
     repeats: int = 3  # at most so many
     peers: tuple[str, ...] | None = None  # only these beside ours and the baseline; None: all
     quick: bool = False  # part of --quick
@@ -222,8 +221,8 @@ def _log_sum_exp() -> Iterator[Spec]:
     sizes: Sequence[tuple[int, int, tuple[float, ...], dict[str, Any]]] = (
         (500, 100, (1e-2, 1e-4, 1e-6), {"quick": True}),
         (2000, 500, (1e-2, 1e-4, 1e-6), {"repeats": 2}),
-        (10000, 1000, (1e-2, 1e-4, 1e-6), {"seeds": 1, "repeats": 1, "peers": ("CG",)}),
-        (20000, 2000, (1e-2, 1e-3, 1e-6), {"seeds": 1, "repeats": 1, "peers": ()}),
+        (10000, 1000, (1e-2, 1e-4, 1e-6), {"repeats": 1, "peers": ("CG",)}),
+        (20000, 2000, (1e-2, 1e-3, 1e-6), {"repeats": 1, "peers": ()}),
     )
     for n, d, ridges, settings in sizes:
         for mu in ridges:
@@ -243,14 +242,14 @@ def _logistic() -> Iterator[Spec]:
     for mu, label in ((1e-2, "1e-2"), (1e-4, "1e-4")):
         yield Spec(f"logistic-cancer-mu{label}", "logistic", partial(cancer, mu), quick=True, sklearn=True)
     make = partial(sparse_logistic, 100_000, 20_000, 1e-3, 1e-4)
-    yield Spec("logistic-sparse-100000x20000", "logistic", make, seeds=2, repeats=2)
+    yield Spec("logistic-sparse-100000x20000", "logistic", make, repeats=2)
 
 
 def _others() -> Iterator[Spec]:
-    yield Spec("lsq-2000x500", "quadratic", partial(least_squares, 2000, 500, 1e-3), seeds=3, repeats=2)
+    yield Spec("lsq-2000x500", "quadratic", partial(least_squares, 2000, 500, 1e-3), repeats=2)
     yield Spec("lsq-400x100", "quadratic", partial(least_squares, 400, 100, 1e-3), quick=True)
     yield Spec("quadratic-500", "quadratic", partial(quadratic, 500, 1e-4), quick=True)
-    yield Spec("transport-500x500-reg1e-2", "transport", partial(transport, 500, 1e-2), seeds=3, quick=True)
-    yield Spec("transport-500x500-reg1e-3", "transport", partial(transport, 500, 1e-3), seeds=3, repeats=2)
+    yield Spec("transport-500x500-reg1e-2", "transport", partial(transport, 500, 1e-2), quick=True)
+    yield Spec("transport-500x500-reg1e-3", "transport", partial(transport, 500, 1e-3), repeats=2)
     yield Spec("blackbox-digits", "black box", partial(digits, 1e-3, black_box=True), quick=True, sklearn=True)
-    yield Spec("blackbox-transport", "black box", partial(transport, 500, 1e-2, black_box=True), seeds=3, repeats=2)
+    yield Spec("blackbox-transport", "black box", partial(transport, 500, 1e-2, black_box=True), repeats=2)

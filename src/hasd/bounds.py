@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from .geometry import Array
 from .methods.base import State
-from .result import Status, cut_at
+from .result import Cut, Status, cut_at
 
 
 @dataclass
@@ -46,8 +46,14 @@ class Bounds:
             return
         self.blur = max(self.blur, state.estimate.blur)
         certified = state.estimate.certificate(state.origin).lower(self.radius)
-        single = cut_at(state.at, state.origin, self.blur).lower(self.radius, self.mu)
-        self.lower = max(self.lower, certified, single)
+        self.lower = max(self.lower, certified, self._cut(state).lower(self.radius, self.mu))
+
+    def _cut(self, state: State) -> Cut:
+        """The cut at the evaluated point; the distance to x_0 matters to a radius only."""
+        e = state.at
+        if self.radius is not None:
+            return cut_at(e, state.origin, self.blur)
+        return Cut(e.f, e.norm2, 0.0, 0.0, e.eps, max(self.blur, 8.0 * e.eps * e.norm2))
 
     def criterion(self, state: State) -> Status | None:
         """Whether the gap is small enough."""

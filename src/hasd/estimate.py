@@ -27,7 +27,7 @@ NOISE = 8.0 * EPS
 
 def rounding(*values: float, eps: float = EPS) -> float:
     """What the difference of these function values may be off by."""
-    return 8.0 * eps * max(abs(value) for value in values)
+    return 8.0 * eps * max(map(abs, values))
 
 
 def increment(A: float, c: float, mu: float = 0.0) -> float:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
-from array_api_compat import array_namespace
+from array_api_compat import array_namespace, device, to_device
 
 SAFE = 1e-200
 """Squares between this and its inverse are free of underflow and overflow."""
@@ -69,6 +69,8 @@ def resolution(x: Array) -> float:
     >>> resolution(np.ones(2)) == 2.0**-52
     True
     """
+    if type(x) is np.ndarray:
+        return float(np.finfo(x.dtype).eps)
     return float(array_namespace(x).finfo(x.dtype).eps)
 
 
@@ -79,8 +81,8 @@ def norm2(x: Array) -> float:
     >>> norm2(np.array([3e300, 4e300]))
     5e+300
     """
-    with np.errstate(over="ignore", under="ignore"):
-        squared = dot(x, x)
+    # unlike ndarray.dot, vdot does not warn of the overflow that is seen to below
+    squared = float(np.vdot(x, x)) if type(x) is np.ndarray else dot(x, x)
     if SAFE < squared < 1.0 / SAFE:
         return math.sqrt(squared)
     top = largest(x)
@@ -95,6 +97,18 @@ def dot(x: Array, y: Array) -> float:
     if type(x) is np.ndarray and type(y) is np.ndarray:  # the common case, without the namespace's overhead
         return float(x.dot(y))
     return float(array_namespace(x, y).vecdot(x, y))
+
+
+def to_numpy(x: Array) -> Array:
+    """A few numbers of any library in NumPy's float64."""
+    return x if type(x) is np.ndarray else np.asarray(to_device(x, "cpu"), dtype=np.float64)
+
+
+def like(x: Array, y: Array) -> Array:
+    """x in y's library and precision."""
+    if type(y) is np.ndarray:
+        return x.astype(y.dtype, copy=False)
+    return array_namespace(y).asarray(x, dtype=y.dtype, device=device(y))
 
 
 def _power_norm(x: Array, q: float) -> float:

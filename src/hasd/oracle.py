@@ -33,7 +33,8 @@ class Evaluation:
     @cached_property
     def finite(self) -> bool:
         """Whether value and gradient are free of NaN and inf."""
-        return math.isfinite(self.f) and math.isfinite(largest(self.g))
+        # the norm is wanted anyway; only it may overflow where no entry does
+        return math.isfinite(self.f) and (math.isfinite(self.norm2) or math.isfinite(largest(self.g)))
 
     @cached_property
     def norm2(self) -> float:
@@ -168,15 +169,12 @@ class ObjectiveSource:
     objective: Any
     nfev: int = 0
     njev: int = 0
+    precision: float = field(init=False)  # that of products with the objective's matrix
 
     def __post_init__(self) -> None:
         """Count from zero, whatever the caller did with the objective before."""
         self.objective = self.objective.counted()
-
-    @property
-    def precision(self) -> float:
-        """That of products with the objective's matrix."""
-        return getattr(self.objective, "precision", 0.0)
+        self.precision = getattr(self.objective, "precision", 0.0)
 
     def price(self, x: Array) -> int:
         """One evaluation gives both."""
@@ -217,8 +215,9 @@ class Oracle:
     @property
     def counts(self) -> tuple[int, int, int]:
         """(nfev, njev, nprod) asked for by the method."""
-        nfev, njev, nprod = (total - mine for total, mine in zip(self.source.counts, self.recorded, strict=True))
-        return nfev, njev, nprod
+        nfev, njev, nprod = self.source.counts
+        off = self.recorded
+        return nfev - off[0], njev - off[1], nprod - off[2]
 
     @property
     def nrecord(self) -> int:
@@ -226,7 +225,7 @@ class Oracle:
         return self.recorded[0]
 
     def _check_budget(self, price: int = 1) -> None:
-        if self.counts[0] + price > self.maxfun:
+        if self.maxfun < math.inf and self.counts[0] + price > self.maxfun:
             raise Stop(Status.MAXFUN)
         if time.perf_counter() >= self.deadline:
             raise Stop(Status.TIME)

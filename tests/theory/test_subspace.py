@@ -94,6 +94,33 @@ def test_rate_without_any_L(known):
 
 
 @pytest.mark.parametrize("memory", [None, 6])
+@pytest.mark.parametrize("mu", [0.0, 1e-2])
+def test_v_stays_in_the_span(memory, mu):
+    """What the rate leans on: v_t - x_t lies in the span that x_{t+1} is sought in, also after it was cut down."""
+    known = minimax()
+    for state in states(known, "hasd-subspace", 40, memory=memory, mu=mu)[1:]:
+        apart = state.estimate.v - state.x
+        inside = state.span.S.columns @ state.apart
+        assert np.linalg.norm(apart - inside) <= 1e-9 * (np.linalg.norm(apart) + np.linalg.norm(state.x))
+
+
+@both_methods
+def test_a_function_without_minimum_is_called_unbounded(method):
+    """The paper's problem at mu = 0: every row of A has a positive sum.  And quadratics without curvature."""
+    rng = np.random.default_rng(13)
+    steep = objectives.LogSumExp(np.abs(rng.standard_normal((60, 8))))
+    wide = objectives.LogSumExp(np.abs(rng.standard_normal((300, 200))), b=rng.standard_normal(300))
+    flat = objectives.Quadratic(np.zeros((3, 3)), np.ones(3))
+    half = objectives.Quadratic(np.diag([1.0, 0.0]), np.ones(2))
+    for f in (steep, wide, flat, half):
+        for x0 in (np.zeros(f.dimension), np.ones(f.dimension)):
+            res = hasd.minimize(f, x0, method=method, maxiter=500)
+            assert res.status == 13 and not res.success, (type(f), res.message)
+    separable = objectives.Logistic(np.eye(2), [1.0, -1.0])  # infimum 0, not attained: no false alarm
+    assert hasd.minimize(separable, np.zeros(2), method=method, tol=1e-10).success
+
+
+@pytest.mark.parametrize("memory", [None, 6])
 def test_it_is_conjugate_gradients_on_least_squares(memory):
     known = least_squares()
     A, b = known.f.A, known.f.b
@@ -142,8 +169,8 @@ def test_gap_tol_asks_for_what_it_rests_on():
         hasd.minimize(known.f, known.x0, gap_tol=1e-3, radius=-1.0)
 
 
-def test_duality_gap_is_true_and_is_what_strong_convexity_gives():
-    """At u = phi'(z) the dual bound equals f - ||g||^2/(2 ridge): two derivations, one number."""
+def test_duality_gap_is_true_and_no_more_than_strong_convexity_gives():
+    """Against a run of ours; ``tests/unit/test_dual.py`` has the rest."""
     rng = np.random.default_rng(9)
     A, b = rng.standard_normal((50, 7)), rng.standard_normal(50)
     labels = np.where(rng.random(50) < 0.5, 1.0, -1.0)
@@ -155,10 +182,7 @@ def test_duality_gap_is_true_and_is_what_strong_convexity_gives():
         best = hasd.minimize(f, np.zeros(7), tol=1e-12).fun
         for x in rng.standard_normal((5, 7)):
             value, g = f.value_and_grad(x)
-            assert f.duality_gap(x) == pytest.approx(g @ g / 0.2, rel=1e-8)
-            assert f.duality_gap(x) >= value - best - 1e-12
-    assert math.isnan(objectives.SymmetricSoftmax(A, b).duality_gap(np.zeros(7)))
-    assert objectives.LeastSquares(A, b).duality_gap(np.ones(7)) == math.inf
+            assert value - best - 1e-12 <= f.duality_gap(x) <= (1.0 + 1e-8) * (g @ g) / 0.2
 
 
 @pytest.mark.slow
@@ -214,10 +238,14 @@ def test_every_kind_of_matrix(method, kind):
 
 def test_auto_chooses_by_counted_cost_and_says_so():
     rng = np.random.default_rng(12)
-    dense = objectives.LogSumExp(rng.standard_normal((100, 40)), ridge=0.1)
-    thin = objectives.LogSumExp(scipy.sparse.random_array((100, 40), density=0.1, rng=rng, format="csr"), ridge=0.1)
-    for f, name in ((dense, "hasd-subspace"), (thin, "hasd-qn"), (lambda x: (x @ x, 2 * x), "hasd-qn")):
-        res = hasd.minimize(f, np.ones(40), jac=True if callable(f) and not hasattr(f, "ridge") else None)
+    dense = objectives.LogSumExp(rng.standard_normal((100, 60)), ridge=0.1)
+    thin = objectives.LogSumExp(scipy.sparse.random_array((100, 60), density=0.1, rng=rng, format="csr"), ridge=0.1)
+    wide = objectives.Quadratic(np.diag(np.linspace(1.0, 2.0, 200)))
+    small = objectives.LeastSquares(rng.standard_normal((100, 60)), rng.standard_normal(100))
+    chosen = {dense: "hasd-subspace", thin: "hasd-qn", wide: "hasd-cg", small: "hasd-subspace"}
+    for f, name in (*chosen.items(), (lambda x: (x @ x, 2 * x), "hasd-qn")):
+        d = getattr(f, "dimension", 60)
+        res = hasd.minimize(f, np.ones(d), jac=True if callable(f) and not hasattr(f, "ridge") else None)
         assert res.method == name and f"Chosen: {name}" in res.message and res.success
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -11,10 +10,11 @@ from .agd import AGD
 from .base import Method
 from .estimate_sequence import EstimateSequence
 from .hasd import HASD
+from .hasd_cg import HASDCG
 from .hasd_paper import HASDPaper
 from .hasd_qn import HASDQN
 from .hasd_restart import HASDRestart
-from .hasd_subspace import HASDSubspace
+from .hasd_subspace import WHOLE, HASDSubspace
 from .heavy_ball import HeavyBall
 from .linear_coupling import LinearCoupling
 from .steepest_descent import SteepestDescent
@@ -23,6 +23,7 @@ REGISTRY: dict[str, Callable[..., Method]] = {
     "hasd": HASD,
     "hasd-subspace": HASDSubspace,
     "hasd-qn": HASDQN,
+    "hasd-cg": HASDCG,
     "hasd-paper": HASDPaper,
     "hasd-restart": HASDRestart,
     "gradient-descent": partial(SteepestDescent, name="gradient-descent", default_p=2.0),
@@ -33,7 +34,7 @@ REGISTRY: dict[str, Callable[..., Method]] = {
     "estimate-sequence": EstimateSequence,
 }
 
-CHEAP_ROW = 24
+CHEAP_ROW = 48
 """Entries a row below which a product with A costs no more than a pass over the subspace's images."""
 
 
@@ -41,13 +42,14 @@ def choose(objective: Any) -> tuple[str, str]:
     """The method that "auto" stands for, by counted cost, and why.
 
     A step of the subspace method handles some dozens of vectors of length n beside its two products with A: it pays
-    where a row of A has more entries than that.
+    where a row of A has more entries than that.  On a quadratic conjugate gradients are as good, unless the space is so
+    small that all directions can be kept.
     """
     if objective is None or not hasattr(objective, "images"):
         return "hasd-qn", "Chosen: hasd-qn, as the function is a black box."
+    if objective.images().constant and objective.dimension > WHOLE:
+        return "hasd-cg", "Chosen: hasd-cg, as the function is quadratic."
     cost = objective.row_cost
-    if cost == math.inf:
-        return "hasd-subspace", "Chosen: hasd-subspace, as the function is quadratic."
     if cost >= CHEAP_ROW:
         return "hasd-subspace", f"Chosen: hasd-subspace, as a product with A handles {cost:.3g} entries a row."
     return "hasd-qn", f"Chosen: hasd-qn, as a product with A handles only {cost:.3g} entries a row."

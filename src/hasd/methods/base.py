@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 import numbers
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from ..estimate import Certificate, Estimate, rounding
 from ..geometry import Array, Geometry, dot, gain, largest
@@ -70,6 +70,9 @@ class State:
         return self.estimate.psi
 
 
+S = TypeVar("S", bound=State)
+
+
 @runtime_checkable
 class Method(Protocol):
     """The shape of a method."""
@@ -108,6 +111,29 @@ def first_state(problem: Problem, start: Evaluation, mu: float = 0.0) -> dict[st
         "L_next": math.nan if problem.L is None else problem.L,
         "estimate": Estimate(center=start.x, v=start.x, mu=mu),
     }
+
+
+def weighed(estimate: Estimate, e: Evaluation, f: float) -> Estimate:
+    """psi_{t+1}: the cut at e with the largest weight that keeps A f <= min psi; no cut where rounding hides it."""
+    a = estimate.largest_root(e, f)
+    return estimate.cut(a, e) if a > 0.0 else estimate
+
+
+def advanced(problem: Problem, state: S, at: Evaluation, estimate: Estimate, trials: int, **own: Any) -> S:
+    """The next state of a method that cuts at its iterates: `at` is the evaluation whose gradient is the newest."""
+    grad_norm = problem.geometry.dual_norm(at.g)
+    common = {
+        "iteration": state.iteration + 1,
+        "x": at.x,
+        "fun": at.f,
+        "at": at,
+        "grad_norm": grad_norm,
+        "estimate": estimate,
+        "theta": state.weight / estimate.weight if estimate.weight > 0.0 else math.nan,
+        "gain": grad_norm / at.norm2 if at.norm2 > 0.0 else 1.0,
+        "trials": trials,
+    }
+    return replace(state, **{**common, **own})
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,12 @@ Algorithm.  g = grad f(x_t);  x_{t+1} = argmin of f over x_t + span{g, s_p(g), v
 Why y = x.  v_{t+1} lies in the affine subspace over which x_{t+1} minimises f (g and v_t - x_t are in its span), so
             x_{t+1} is also the minimiser on the segment to v_{t+1}: the segment search's coupling point is x_{t+1}.
 Guarantee.  A_t f(x_t) <= min psi_t for all t, hence f(x_T) - f* <= R^2/(2 A_T), read off at run time; f(x_t) never
-            increases.  Minimised exactly, and with v_t - x_t in the span, 2 L_p R^2/(G_p^2 T^2) would follow for every
-            p whose s_p is in it; here the minimisation is inexact and a v_t - x_t that is nearly in the span is left
-            out (its image would be a small difference), so that rate is observed, not claimed.
-Numerics.   The image of each direction comes from a product of its own, so that no error is amplified; images are
-            refreshed on a schedule, when S^T g and W^T phi' disagree, and when no step decreases f.
+            increases.  Minimised exactly, 2 L_p R^2/(G_p^2 T^2) follows for every p whose s_p is in the span; here the
+            inner method ends when the gradient in the span has fallen enough, so that rate is observed, not claimed.
+Numerics.   v_t - x_t costs nothing: it starts as 0 and moves by vectors of the span, in whose coordinates it is
+            tracked, and it is kept where the span is cut down.  The image of each direction comes from a product of its
+            own, so that no error is amplified; images are refreshed on a schedule, when S^T g and W^T phi' disagree,
+            and when no step decreases f.
 Reference.  SESOP (Narkiss & Zibulevsky 2005) for the subspace with cached images; AGMsDR (Nesterov, Gasnikov, Guminov,
             Dvurechensky 2020) for the segment search and the largest root.
 
@@ -27,16 +28,17 @@ Reference.  SESOP (Narkiss & Zibulevsky 2005) for the subspace with cached image
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 
 from ..estimate import Estimate
 from ..geometry import dot, norm2
-from ..objectives.images import Image, Images, Point, Small
+from ..objectives.images import Images, Point, Small
 from ..oracle import Evaluation
 from ..result import Status, Stop
-from .base import Problem, State, first_state, gain_at, whole
+from .base import Problem, State, advanced, first_state, weighed, whole
 from .span import Span
 from .subspace import Place, Ridge, minimise
 
@@ -55,8 +57,8 @@ class SubspaceState(State):
     """A state with the images that belong to it."""
 
     point: Point = None  # type: ignore[assignment]  # phi expanded at A x_t - b
-    v_image: Image = None  # A v_t - b
     span: Span = None  # type: ignore[assignment]  # the directions kept
+    apart: Small = field(default_factory=partial(np.zeros, 0))  # v_t - x_t in the coordinates of the span
     damping: float = 0.0  # of the inner Newton method
     age: int = 0  # iterations since the images were refreshed
     due: int = REFRESH[0]  # the age at which they will be
@@ -79,113 +81,82 @@ class HASDSubspace:
         if self.memory is not None:
             whole("memory", self.memory, least=4)
 
-    def capacity(self, d: int, constant: bool) -> int:
+    def capacity(self, d: int) -> int:
         """How many directions to keep: all of a small space, otherwise k with k^2 some times d.
 
-        A Newton step in k coordinates costs n k^2 (n k where the curvature is constant), a product n d; but once the
+        A Newton step in k coordinates costs n k^2, a product n d; but once the
         span is the whole space no product with A is needed any more, only the gradient that says so.
         """
         if self.memory:
             return self.memory
-        return min(d, WHOLE) if constant or d <= WHOLE else max(LEAST, min(MOST, int(2.5 * math.sqrt(d))))
+        return d if d <= WHOLE else max(LEAST, min(MOST, int(2.5 * math.sqrt(d))))
 
     def init(self, problem: Problem, start: Evaluation) -> SubspaceState:
         """x_0 = v_0 with its image; no directions yet."""
         images: Images = problem.objective.images()
         point = images.at(start.x)
-        span = Span.empty(images, start.x.size, self.capacity(start.x.size, images.constant))
-        return SubspaceState(**first_state(problem, start, problem.mu), point=point, v_image=point.z, span=span)
+        span = Span.empty(images, start.x.size, self.capacity(start.x.size))
+        return SubspaceState(**first_state(problem, start, problem.mu), point=point, span=span)
 
     def step(self, problem: Problem, state: State) -> SubspaceState:
         """One iteration."""
         assert isinstance(state, SubspaceState)
-        # a resumed state brings directions, not another run's objective with its counts
-        state = replace(state, span=replace(state.span, images=problem.objective.images()))
-        state, e = self._evaluated(problem, state)
+        images: Images = problem.objective.images()
+        e = _evaluated(problem, images, state)
         if e.norm2 == 0.0:
             return replace(state, iteration=state.iteration + 1, at=e, grad_norm=0.0)
-        span, h = state.span.with_direction(e.g)
+        span, h = state.span.with_direction(images, e.g)
         if problem.geometry.p != 2.0:
-            span, _ = span.with_direction(problem.geometry.steepest(e.g))
-        images = span.images
-        wide = span.with_known(state.estimate.v - state.x, images.combine((1.0, state.v_image), (-1.0, state.point.z)))
-        place = self._minimised(problem, state, wide)
+            span, _ = span.with_direction(images, problem.geometry.steepest(e.g))
+        ridge = Ridge.near(problem.objective.ridge, state.x, span.S.columns)
+        place = Place(np.zeros(span.k), state.point, state.fun, state.damping)
+        slopes = images.slopes(span.W, state.point) + ridge.gradient(place.c)
+        if state.age == 0 or norm2(h - slopes[: h.size]) <= DISAGREE * e.norm2:
+            place = minimise(images, span, place, ridge, slopes, self.inner)
         if not place.moved:
             if state.age == 0:
                 raise Stop(Status.PRECISION)
             return self.step(problem, refreshed(problem, state, forget=True))
-        x = state.x + wide.S.columns @ place.c
-        span = wide.without_last() if wide.k > span.k else span
-        g_image = images.expand(span.W, np.append(h, np.zeros(span.k - h.size)))
-        estimate, v_image = weighed(images, state, e, g_image, place.f)
-        moved = replace(
-            state,
-            iteration=state.iteration + 1,
-            x=x,
-            fun=place.f,
-            at=e,
-            grad_norm=problem.geometry.dual_norm(e.g),
-            estimate=estimate,
-            theta=state.weight / estimate.weight if estimate.weight > 0.0 else math.nan,
-            gain=gain_at(problem, e),
-            trials=1,
-            point=place.point,
-            v_image=v_image,
-            span=span.remember(place.c[: span.k], self.capacity(x.size, images.constant)),
-            damping=place.damping,
-            age=state.age + 1,
-        )
+        x = state.x + span.S.columns @ place.c
+        estimate = weighed(state.estimate, e, place.f)
+        apart = moved_apart(state, estimate, h, span.k) - place.c
+        span, apart = span.remember(images, place.c, apart, self.capacity(x.size))
+        kept = {"point": place.point, "span": span, "apart": apart, "damping": place.damping, "age": state.age + 1}
+        moved = advanced(problem, state, e, estimate, 1, x=x, fun=place.f, **kept)
         return refreshed(problem, moved) if moved.age >= moved.due else moved
 
-    def _evaluated(self, problem: Problem, state: SubspaceState) -> tuple[SubspaceState, Evaluation]:
-        """The gradient at x_t; where it disagrees with the images, they are made anew first."""
-        if state.iteration == 0:
-            return state, state.at
-        problem.oracle.charge()
-        g = gradient(problem, state)
-        S = state.span.S.columns
-        told = state.span.images.slopes(state.span.W, state.point) + problem.objective.ridge * (S.T @ state.x)
-        if norm2(S.T @ g - told) > DISAGREE * (norm2(g) + norm2(told)) and state.age > 0:
-            state = refreshed(problem, state, forget=True)
-            g = gradient(problem, state)
-        return state, problem.oracle.evaluation(state.x, state.fun, g)
 
-    def _minimised(self, problem: Problem, state: SubspaceState, span: Span) -> Place:
-        """f over x + span, by a few Newton steps."""
-        ridge = Ridge(problem.objective.ridge, dot(state.x, state.x), span.S.columns.T @ state.x)
-        place = Place(np.zeros(span.k), state.point, state.fun, state.damping)
-        return minimise(span, place, ridge, self.inner)
+def _evaluated(problem: Problem, images: Images, state: SubspaceState) -> Evaluation:
+    """The gradient at x_t, A^T phi'(z) + ridge x: one product; none at x_0, where it is known."""
+    if state.iteration == 0:
+        return state.at
+    problem.oracle.charge()
+    g = images.gradient(state.point)
+    if problem.objective.ridge > 0.0:
+        g += problem.objective.ridge * state.x
+    return problem.oracle.evaluation(state.x, state.fun, g)
 
 
-def gradient(problem: Problem, state: SubspaceState) -> Small:
-    """A^T phi'(z) + ridge x: one product."""
-    return state.span.images.gradient(state.point) + problem.objective.ridge * state.x
-
-
-def weighed(images: Images, state: SubspaceState, e: Evaluation, g_image: Image, f: float) -> tuple[Estimate, Image]:
-    """psi_{t+1} with the largest certified weight, and the image of its minimiser; no cut where rounding hides it."""
-    estimate = state.estimate
-    a = estimate.largest_root(e, f)
-    if not a > 0.0:
-        return estimate, state.v_image
-    now, then = estimate.kappa, estimate.kappa + estimate.mu * a
-    terms = [(now / then, state.v_image), (-a / then, g_image)]
-    if estimate.mu > 0.0:
-        terms.append((a * estimate.mu / then, state.point.z))
-    return estimate.cut(a, e), images.combine(*terms)
+def moved_apart(state: SubspaceState, estimate: Estimate, h: Small, k: int) -> Small:
+    """v_{t+1} - x_t in the k coordinates of the span, in which g has h: kappa (v_t - x_t) - a g, over kappa'."""
+    apart = np.zeros(k)
+    apart[: state.apart.size] = state.estimate.kappa * state.apart
+    apart[: h.size] -= (estimate.weight - state.weight) * h
+    return apart / estimate.kappa
 
 
 def refreshed(problem: Problem, state: SubspaceState, forget: bool = False) -> SubspaceState:
-    """The image of x from x: one product, and one more for v where drift is found.  Where the images of the directions
-    are in doubt, without directions.
+    """The image of x from x: one product.  Where the images of the directions are in doubt, without directions but
+    v - x, whose image costs one more.
     """
-    images = state.span.images
+    images: Images = problem.objective.images()
     point = images.at(state.x)
     drift = images.distance(point.z, state.point.z)
-    v_image = images.at(state.estimate.v).z if forget or drift > DRIFT else state.v_image
     due = max(REFRESH[0], state.due // 2) if drift > DRIFT else min(2 * state.due, REFRESH[1])
     fun = point.value + 0.5 * problem.objective.ridge * dot(state.x, state.x)
-    fresh = replace(state, fun=fun, point=point, v_image=v_image, age=0, due=due, drift=drift)
+    fresh = replace(state, fun=fun, point=point, age=0, due=due, drift=drift)
     if not forget:
         return fresh
-    return replace(fresh, span=Span.empty(images, state.x.size, state.span.S.store.room), damping=0.0)
+    span, apart = Span.empty(images, state.x.size, state.span.S.store.room), state.estimate.v - state.x
+    span, apart = span.with_direction(images, apart) if apart.any() else (span, np.zeros(0))
+    return replace(fresh, span=span, apart=apart, damping=0.0)

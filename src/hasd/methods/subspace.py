@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
+from scipy.linalg.lapack import dposv
 
 from ..estimate import rounding
+from ..geometry import dot, norm2
 from ..objectives.images import Image, Images, Point, Small
+from ..result import Status, Stop
 from .span import Span
 
 FLOOR = 1e-12
@@ -25,10 +28,13 @@ FLAT = 0.3
 """A step is taken once the derivative along it has fallen to this part of the first."""
 LOOKS = 20
 """Points looked at along a direction before the best one is taken."""
-SOLVED = 0.1
-"""The gradient in the span has fallen enough."""
+SOLVED, BEGUN = 0.1, 0.6
+"""The gradient in the span has fallen enough; the same in a span that grows to the whole space, where no direction is
+ever dropped and it pays to widen the span first."""
 FAR = 16.0
 """The first look is at most so many times the size of z away: where curvature has vanished, Newton's step is absurd."""
+ENDLESS = 1e9
+"""How far to look ahead, in sizes of z, where curvature has vanished and f falls without end."""
 MOST = 40
 """Points looked at before a direction is given up."""
 
@@ -52,6 +58,11 @@ class Ridge:
     squared: float  # ||x||^2
     along: Small  # S^T x
 
+    @classmethod
+    def near(cls, mu: float, x: Small, S: Small) -> Ridge:
+        """Around x, in the coordinates of S's orthonormal columns."""
+        return cls(mu, dot(x, x), S.T @ x) if mu > 0.0 else cls(0.0, 0.0, np.zeros(S.shape[1]))
+
     def value(self, c: Small) -> float:
         """Its value."""
         return 0.5 * self.mu * (self.squared + float(c @ (2.0 * self.along + c))) if self.mu > 0.0 else 0.0
@@ -61,23 +72,25 @@ class Ridge:
         return self.mu * (self.along + c)
 
 
-def minimise(span: Span, place: Place, ridge: Ridge, most: int) -> Place:
-    """At most `most` Newton steps, until the gradient in these coordinates has fallen to a tenth."""
-    images, W, first = span.images, span.W, math.nan
-    for _ in range(most):
-        gradient = images.slopes(W, place.point) + ridge.gradient(place.c)
-        size = float(np.linalg.norm(gradient))
-        if math.isnan(first):
-            first = size
-        elif size <= SOLVED * first:
-            break
-        H = span.bends(place.point)
+def minimise(images: Images, span: Span, place: Place, ridge: Ridge, gradient: Small, most: int) -> Place:
+    """At most `most` Newton steps, until the gradient in these coordinates, given at first, has fallen enough."""
+    W = span.W
+    first = size = norm2(gradient)
+    enough = (BEGUN if span.grows else SOLVED) * first
+    for steps in range(most):
+        if steps > 0:
+            gradient = images.slopes(W, place.point) + ridge.gradient(place.c)
+            size = norm2(gradient)
+            if size <= enough:
+                break
+        H = images.bends(W, place.point)
         H.flat[:: len(H) + 1] += ridge.mu
         step = direction(H, gradient, place.damping * size)
         if not float(gradient @ step) < 0.0:
             break
         before = place
-        place = search(images, W, place, ridge, step, float(gradient @ step), H, size)
+        ray = Ray(images, place, ridge, step, images.expand(W, step))
+        place = search(ray, float(gradient @ step), H, size)
         if place.c is before.c:
             break
     return place
@@ -90,60 +103,98 @@ def direction(H: Small, gradient: Small, damping: float) -> Small:
         return -gradient
     damped = H.copy()
     damped.flat[:: len(H) + 1] += damping + FLOOR * top
-    return -np.linalg.solve(damped, gradient)
+    _, step, failed = dposv(damped.T, -gradient, overwrite_a=True)  # .T: LAPACK's order, and H is symmetric
+    return step if failed == 0 else -gradient / top
 
 
-def search(
-    images: Images, W: Any, place: Place, ridge: Ridge, step: Small, slope: float, H: Small, size: float
-) -> Place:
-    """The best of a few points along the step; the damping follows the length that was taken."""
-    image: Image = images.expand(W, step)
-    linear = ridge.mu * float(step @ (ridge.along + place.c))
-    square = ridge.mu * float(step @ step)
-    low, high, slope_low, slope_high, width = 0.0, math.inf, slope, math.inf, math.inf
-    t = min(1.0, FAR * images.reach(place.point, image))
-    best: tuple[float, float, Point] | None = None
+class Look(NamedTuple):
+    """f and its derivative at t along a step."""
+
+    t: float
+    f: float
+    derivative: float
+    point: Point
+
+
+@dataclass(frozen=True)
+class Ray:
+    """c + t step for t > 0, looked at point by point: a pass over n each."""
+
+    images: Images
+    place: Place
+    ridge: Ridge
+    step: Small
+    image: Image
+
+    def look(self, t: float) -> Look:
+        """What is at t."""
+        point, derivative = self.images.move(self.place.point, self.image, t)
+        c = self.place.c + t * self.step
+        return Look(t, point.value + self.ridge.value(c), derivative + float(self.ridge.gradient(c) @ self.step), point)
+
+    def newton(self, look: Look) -> float:
+        """The next t by Newton's method; NaN without curvature."""
+        bend = self.images.bend(look.point, self.image) + self.ridge.mu * float(self.step @ self.step)
+        return look.t - look.derivative / bend if bend > 0.0 else math.nan
+
+
+def search(ray: Ray, slope: float, H: Small, size: float) -> Place:
+    """A point along the step where f has fallen and its derivative is small, or the step's whole length where f still
+    falls there: the next Newton step knows better how to go on.  The damping follows the length that was taken.
+    """
+    place = ray.place
+    reach = ray.images.reach(place.point, ray.image)
+    low, high, width = Look(0.0, place.f, slope, place.point), None, math.inf
+    t, best = min(1.0, FAR * reach), None
     for looks in range(1, MOST + 1):
-        point, derivative = images.move(place.point, image, t)
-        derivative += linear + t * square
-        f = point.value + ridge.value(place.c + t * step)
-        flat = abs(derivative) <= FLAT * -slope
+        look = ray.look(t)
+        flat = abs(look.derivative) <= FLAT * -slope
         # At rounding level the slope decides: it has fallen, whatever the last digits of f say.
-        if (f < place.f and (best is None or f < best[0])) or (flat and f <= place.f + rounding(place.f, f)):
-            best = (f, t, point)
-        if best is not None and (looks >= LOOKS or (flat and best[1] == t)):
+        if (look.f < place.f and (best is None or look.f < best.f)) or (
+            flat and look.f <= place.f + rounding(place.f, look.f)
+        ):
+            best = look
+        if best is not None and (looks >= LOOKS or (flat and best is look)):
             break
-        if derivative < 0.0 and math.isfinite(f):
-            low, slope_low = t, derivative
+        if not (look.derivative < 0.0 and math.isfinite(look.f)):
+            high = look
+        elif high is None:
+            if look.derivative < 0.5 * slope and (t < 1.0 or place.damping == 0.0 or not H.any()):
+                _refuse_endless(ray, ENDLESS * (reach if math.isfinite(reach) else t))
+            break
         else:
-            high, slope_high = t, derivative
-        if high - low <= 1e-14 * high:
+            low = look
+        if high.t - low.t <= 1e-14 * high.t:
             break
-        bend = images.bend(point, image) + square
-        newton = t - derivative / bend if bend > 0.0 else math.nan
-        t, width = _between(low, high, slope_low, slope_high, width, newton)
-    top = float(H.diagonal().max(initial=0.0)) / size
-    if best is None:
-        return replace(place, damping=max(16.0 * place.damping, 1e-6 * top))
-    f, t, point = best
+        t, width = _between(low, high, width, ray.newton(look))
+    return _taken(place, best, ray.step, float(H.diagonal().max(initial=0.0)) / size)
+
+
+def _refuse_endless(ray: Ray, t: float) -> None:
+    """Where curvature has vanished, look far ahead: f that still falls there has no minimum that could be computed."""
+    if ray.look(t).derivative < 0.0:
+        raise Stop(Status.UNBOUNDED)
+
+
+def _taken(place: Place, best: Look | None, step: Small, top: float) -> Place:
+    """The place after the best look; where there is none, the same place with more damping."""
     damping = place.damping
-    if t < SHORT:
+    if best is None:
+        return replace(place, damping=max(16.0 * damping, 1e-6 * top))
+    if best.t < SHORT:
         damping = max(4.0 * damping, 1e-4 * top)
-    elif t > LONG:
+    elif best.t > LONG:
         damping = 0.25 * damping if damping > 1e-9 * top else 0.0
-    return Place(place.c + t * step, point, f, damping, True)
+    return Place(place.c + best.t * step, best.point, best.f, damping, True)
 
 
-def _between(
-    low: float, high: float, slope_low: float, slope_high: float, width: float, newton: float
-) -> tuple[float, float]:
-    """The next t: Newton's, or at most eight times farther while downhill; the secant's or the middle in a bracket."""
-    if high == math.inf:
-        return (min(max(newton, 1.5 * low), 8.0 * low) if newton > low else 4.0 * low), width
-    gap = high - low
+def _between(low: Look, high: Look, width: float, newton: float) -> tuple[float, float]:
+    """The next t in a bracket: Newton's, the secant's, or the middle where the bracket shrinks too slowly."""
+    gap = high.t - low.t
     t = newton
-    if not low + 0.01 * gap < t < high - 0.01 * gap:
-        t = low - slope_low * gap / (slope_high - slope_low) if math.isfinite(slope_high) else math.nan
+    if not low.t + 0.01 * gap < t < high.t - 0.01 * gap:
+        finite = math.isfinite(high.derivative)
+        t = low.t - low.derivative * gap / (high.derivative - low.derivative) if finite else math.nan
     if not math.isfinite(t) or gap > 0.5 * width:
-        t = 0.5 * (low + high) if low > 0.0 else 0.1 * high
-    return min(max(t, low + 0.01 * gap), high - 0.01 * gap), gap
+        t = 0.5 * (low.t + high.t) if low.t > 0.0 else 0.1 * high.t
+    return min(max(t, low.t + 0.01 * gap), high.t - 0.01 * gap), gap

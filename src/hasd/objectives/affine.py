@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import numpy.typing as npt
 
+from hasd.objectives import dual
 from hasd.objectives.base import Objective, in_precision_of
 from hasd.objectives.images import Images, LocalImages
 from hasd.objectives.losses import (
@@ -17,7 +18,17 @@ from hasd.objectives.losses import (
     SquareLoss,
     SymmetricSoftmaxLoss,
 )
-from hasd.objectives.operators import Matrix, Vector, apply, as_data, as_matrix, as_point, as_scalar, is_sparse, quiet
+from hasd.objectives.operators import (
+    Matrix,
+    Vector,
+    apply,
+    as_data,
+    as_matrix,
+    as_point,
+    as_scalar,
+    entries_a_row,
+    quiet,
+)
 from hasd.objectives.smoothness import Smoothness, add_ridge
 
 
@@ -90,32 +101,38 @@ class Affine(Objective):
             g += self.ridge * point
         return value + self._ridge_value(point), in_precision_of(point, g)
 
-    def duality_gap(self, x: npt.ArrayLike) -> float:
-        """f(x) - D(u) >= f(x) - f*, D(u) = -phi*(u) - <b, u> - ||A^T u||^2/(2 ridge) at u = phi'(Ax - b).
+    def duality_gap(self, x: npt.ArrayLike, radius: float | None = None, iterations: int = 100) -> float:
+        """A number that f(x) - f* is never above, from points of the dual (``hasd.objectives.dual`` has the formulas).
 
-        Two products.  NaN where the loss brings no conjugate, inf where the ridge is 0 and A^T u is not.
+        At most ||grad f||^2/(2 ridge), and near the minimiser the true gap to second order; rounding is added.
+
+        * With a ridge, f* is the minimum over all y.
+        * With a radius, over ||y||_2 <= radius: pass one that some minimiser keeps.
+        * With neither, the bound needs A^T u = 0, which arithmetic meets up to rounding: a larger residual gives no
+          bound, and one of rounding size is charged for every y with ||y||_2 <= 100 (||x||_2 + ||w||_2), w the Newton
+          step at x.  Only a minimiser further away than that could make the number too small.
+
+        inf where no dual point was found: without ridge and radius, for log-sum-exp where the Newton step leaves the
+        simplex (x far from the minimiser, or f unbounded below).  Losses that are bounded below give at most
+        f(x) - min phi.  NaN where f(x) is, or the loss brings no ``conjugate`` (which must be inf outside its domain).
+
+        Two products, two for each of at most ``iterations`` conjugate residuals, one whenever those are restarted:
+        at most 2 + 3 iterations.  With ``iterations=0``, two products and the bounds of phi'(Ax - b) and 0 only.
+
+        >>> f = LeastSquares([[1.0], [1.0]], b=[0.0, 2.0])
+        >>> f([0.0]) - f([1.0]), round(f.duality_gap([0.0]), 9)
+        (1.0, 1.0)
         """
-        conjugate = getattr(self.loss, "conjugate", None)
-        if conjugate is None:
+        if getattr(self.loss, "conjugate", None) is None:
             return math.nan
-        point = as_point(x, self.dimension, "x")
-        value, u = self.loss.value_and_slope(self.image(point))
-        pulled = self.adjoint(u)
-        squared = float(pulled @ pulled)
-        if self.ridge == 0.0 and squared > 0.0:
-            return math.inf
-        dual = -conjugate(u) - (0.0 if self.b is None else float(self.b @ u))
-        dual -= squared / (2.0 * self.ridge) if squared > 0.0 else 0.0
-        value += self._ridge_value(point)
-        return value - dual + 8.0 * self.precision * (abs(value) + abs(dual))
+        if radius is not None:
+            radius = as_scalar(radius, "radius", ">= 0", lambda value: value >= 0.0)
+        return dual.duality_gap(self, as_point(x, self.dimension, "x"), radius, iterations)
 
     @property
     def row_cost(self) -> float:
         """Entries of A that a product handles for each row."""
-        if self.A is None:
-            return 1.0
-        entries = self.A.nnz if is_sparse(self.A) else math.prod(self.A.shape)
-        return entries / self.A.shape[0]
+        return 1.0 if self.A is None else entries_a_row(self.A)
 
     def images(self) -> Images:
         """The space of images Ax - b, for methods that keep them."""

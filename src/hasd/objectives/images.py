@@ -40,7 +40,7 @@ class Images(Protocol):
 
     @property
     def constant(self) -> bool:
-        """Whether phi'' is the same everywhere: then curvature along a direction is computed once."""
+        """Whether phi'' is the same everywhere: f is quadratic."""
         ...
 
     def at(self, x: Vector) -> Point:
@@ -71,10 +71,6 @@ class Images(Protocol):
         """The basis W Q."""
         ...
 
-    def drop_last(self, basis: Any) -> Any:
-        """The basis without its newest image."""
-        ...
-
     def expand(self, basis: Any, step: Small) -> Image:
         """W step."""
         ...
@@ -85,10 +81,6 @@ class Images(Protocol):
 
     def bends(self, basis: Any, point: Point) -> Small:
         """W^T phi''(z) W."""
-        ...
-
-    def against(self, basis: Any, image: Image) -> Small:
-        """W^T phi'' image, where phi'' is constant."""
         ...
 
     def move(self, point: Point, direction: Image, t: float) -> tuple[Point, float]:
@@ -147,12 +139,6 @@ class Basis:
         np.matmul(self.columns, Q, out=store.array[:, : store.used])
         return Basis(store, store.used)
 
-    def drop_last(self) -> Basis:
-        """Without the newest column, whose room is free again."""
-        if self.store.used == self.k:
-            self.store.used -= 1
-        return Basis(self.store, self.k - 1)
-
 
 class Columns:
     """Images held in this process as columns of an array: what all such spaces share."""
@@ -176,10 +162,6 @@ class Columns:
     def rotate(self, basis: Basis, Q: Small) -> Basis:
         """W Q."""
         return basis.rotate(Q)
-
-    def drop_last(self, basis: Basis) -> Basis:
-        """Without the newest image."""
-        return basis.drop_last()
 
     def expand(self, basis: Basis, step: Small) -> Image:
         """W step."""
@@ -223,10 +205,6 @@ class LocalImages(Columns):
     def slopes(self, basis: Basis, point: Point) -> Small:
         """W^T phi'(z)."""
         return basis.columns.T @ point.expansion.slope if basis.k else np.zeros(0)
-
-    def against(self, basis: Basis, image: Image) -> Small:
-        """W^T image: phi'' of least squares is the identity."""
-        return basis.columns.T @ image
 
     def bends(self, basis: Basis, point: Point) -> Small:
         """The Hessian of phi in the coordinates of the basis, block by block."""

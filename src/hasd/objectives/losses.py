@@ -17,6 +17,9 @@ from hasd.objectives import smoothness
 from hasd.objectives.operators import Matrix, Vector, as_data, as_scalar, quiet
 from hasd.objectives.smoothness import Smoothness
 
+SLACK = 64.0 * 2.0**-52
+"""How far beyond the domain of a conjugate rounding may take a slope."""
+
 
 class Curvature(NamedTuple):
     """phi''(z) = Diag(diagonal) - rank_one rank_one^T, positive semidefinite.
@@ -94,32 +97,26 @@ class LogSumExpLoss:
         """Refuse an alpha that is not positive."""
         object.__setattr__(self, "alpha", _positive(self.alpha))
 
-    def _exponentials(self, z: Vector) -> tuple[float, Vector, float]:
-        """phi(z), e_i = exp((z_i - max z)/alpha) and their sum."""
+    def _weights(self, z: Vector) -> tuple[float, Vector]:
+        """phi(z) and w_i = exp((z_i - max z)/alpha) over their sum."""
         top = float(z.max())
-        e = z - top
-        e /= self.alpha
-        alive = _alive(e)
-        if alive is None:
-            np.exp(e, out=e)
-        else:
-            few = np.exp(e[alive])
-            e = np.zeros_like(e)
-            e[alive] = few
-        total = float(e.sum())
-        return _from_total(top, total, self.alpha), e, total
+        alive = _alive(z, top, self.alpha)
+        w = (z if alive is None else z[alive]) - top
+        w /= self.alpha
+        np.exp(w, out=w)
+        total = float(np.add.reduce(w))
+        w /= total
+        return _from_total(top, total, self.alpha), _spread(w, alive, z)
 
     @quiet
     def value(self, z: Vector) -> float:
         """phi(z)."""
-        return self._exponentials(z)[0]
+        return self._weights(z)[0]
 
     @quiet
     def value_and_slope(self, z: Vector) -> tuple[float, Vector]:
         """phi(z) and the weights w = softmax(z/alpha)."""
-        value, w, total = self._exponentials(z)
-        w /= total
-        return value, w
+        return self._weights(z)
 
     @quiet
     def curvature(self, z: Vector) -> Curvature:
@@ -128,13 +125,14 @@ class LogSumExpLoss:
 
     def expand(self, z: Vector) -> Expansion:
         """All three from the weights w."""
-        value, w, total = self._exponentials(z)
-        w /= total
+        value, w = self._weights(z)
         return Expansion(value, w, w, w, 1.0 / self.alpha)
 
     @quiet
     def conjugate(self, u: Vector) -> float:
-        """phi*(u) = alpha sum_i u_i log u_i on the simplex."""
+        """phi*(u) = alpha sum_i u_i log u_i on the simplex, inf beyond."""
+        if not (u.min() >= 0.0 and abs(float(u.sum()) - 1.0) <= SLACK):
+            return math.inf
         return self.alpha * float(np.sum(scipy.special.xlogy(u, u)))
 
     def smoothness(self, A: Matrix | None, p: float) -> Smoothness:
@@ -156,37 +154,42 @@ class SymmetricSoftmaxLoss:
         """Refuse an alpha that is not positive."""
         object.__setattr__(self, "alpha", _positive(self.alpha))
 
-    def _exponentials(self, z: Vector) -> tuple[float, Vector, Vector, float]:
-        """phi(z); cosh and sinh of z/alpha, both over exp(max|z|/alpha)/2; the sum of the former."""
+    def _weights(self, z: Vector) -> tuple[float, Vector, Vector]:
+        """phi(z); the sum w+ + w- and the difference w+ - w- of the weights of z_i and of -z_i.
+
+        With r = exp(-2|z|/alpha) they are exp((|z| - max|z|)/alpha) times 1 + r and 1 - r, over the sum of the former;
+        1 - r as -expm1 has no cancellation near z = 0.
+        """
         magnitude = np.abs(z)
         top = float(magnitude.max())
-        e = magnitude - top
-        e /= self.alpha
-        alive = _alive(e)
-        if alive is None:
-            even, odd = self._parts(e, magnitude)
-        else:
-            even, odd = np.zeros_like(e), np.zeros_like(e)
-            even[alive], odd[alive] = self._parts(e[alive], magnitude[alive])
-        total = float(even.sum())
-        return _from_total(top, total, self.alpha), even, np.copysign(odd, z), total
-
-    def _parts(self, exponent: Vector, magnitude: Vector) -> tuple[Vector, Vector]:
-        """exp(exponent) (1 + r) and exp(exponent) (1 - r), r = exp(-2|z|/alpha); no cancellation near z = 0."""
-        e = np.exp(exponent)
-        drop = np.expm1(magnitude / (-0.5 * self.alpha))
-        return e * (2.0 + drop), e * drop
+        alive = _alive(magnitude, top, self.alpha)
+        sign = z
+        if alive is not None:
+            magnitude, sign = magnitude[alive], z[alive]
+        odd = magnitude / (-0.5 * self.alpha)
+        np.expm1(odd, out=odd)
+        even = 2.0 + odd
+        magnitude -= top
+        magnitude /= self.alpha
+        e = np.exp(magnitude, out=magnitude)
+        even *= e
+        total = float(np.add.reduce(even))
+        even /= total
+        e /= total
+        odd *= e
+        np.copysign(odd, sign, out=odd)
+        return _from_total(top, total, self.alpha), _spread(even, alive, z), _spread(odd, alive, z)
 
     @quiet
     def value(self, z: Vector) -> float:
         """phi(z)."""
-        return self._exponentials(z)[0]
+        return self._weights(z)[0]
 
     @quiet
     def value_and_slope(self, z: Vector) -> tuple[float, Vector]:
         """phi(z) and s = w+ - w-, the difference of the weights of z_i and of -z_i."""
-        value, _, odd, total = self._exponentials(z)
-        return value, odd / total
+        value, _, odd = self._weights(z)
+        return value, odd
 
     @quiet
     def curvature(self, z: Vector) -> Curvature:
@@ -195,10 +198,30 @@ class SymmetricSoftmaxLoss:
 
     def expand(self, z: Vector) -> Expansion:
         """All three from the weights of z_i and -z_i."""
-        value, even, odd, total = self._exponentials(z)
-        odd /= total
-        even /= total
+        value, even, odd = self._weights(z)
         return Expansion(value, odd, even, odd, 1.0 / self.alpha)
+
+    @quiet
+    def conjugate(self, u: Vector) -> float:
+        """phi*(u) = alpha sum_i (w+ log w+ + w- log w-) for ||u||_1 <= 1, inf beyond.
+
+        The weights are (m +- u)/2 with m_i = sqrt(u_i^2 + k^2) and k >= 0 such that sum_i m_i = 1: the entropy of all
+        weights with difference u is greatest where w+ w- is the same for every i.
+        """
+        magnitude = np.abs(u)
+        spare = 1.0 - float(magnitude.sum())
+        if not spare >= -SLACK:
+            return math.inf
+        k = 1.0 / len(u) if spare > 0.0 else 0.0
+        for _ in range(60):  # Newton on a convex increasing function, from above: monotone
+            m = np.hypot(magnitude, k)
+            step = (float(np.sum(m)) - 1.0) / float(np.sum(k / m)) if k > 0.0 else 0.0
+            if not step > 4.0 * 2.0**-52 * k:
+                break
+            k = max(k - step, spare / len(u))
+        larger = 0.5 * (magnitude + np.hypot(magnitude, k))
+        smaller = np.divide(0.25 * k * k, larger, out=np.zeros_like(larger), where=larger > 0.0)
+        return self.alpha * float(np.sum(scipy.special.xlogy(larger, larger) + scipy.special.xlogy(smaller, smaller)))
 
     def smoothness(self, A: Matrix | None, p: float) -> Smoothness:
         """max_i ||a_i||_{p*}^2/alpha; A = None is the identity."""
@@ -257,11 +280,23 @@ class LogisticLoss:
             raise ValueError(f"y must hold labels -1 and 1 only, got {found}; convert 0/1 labels with 2*y - 1")
         object.__setattr__(self, "y", y)
 
-    def _exponentials(self, z: Vector) -> tuple[float, Vector, Vector]:
-        """phi(z), the margins t = y z and exp(-|t|)."""
+    def _exponentials(self, z: Vector) -> tuple[float, Vector]:
+        """phi(z) and e = exp(-y z), kept below overflow: where it is large, log(1 + e) = -y z to the last digit."""
         t = self.y * z
-        e = np.exp(-np.abs(t))
-        return float(np.mean(np.log1p(e) + np.maximum(-t, 0.0))), t, e
+        np.negative(t, out=t)
+        e = np.minimum(t, 700.0)
+        np.exp(e, out=e)
+        np.maximum(np.log1p(e), t, out=t)
+        return float(np.add.reduce(t)) / len(t), e
+
+    def _parts(self, z: Vector) -> tuple[float, Vector, Vector, Vector]:
+        """phi(z), phi'(z), 1 + exp(-y z) and 1/(1 + exp(y z))."""
+        value, e = self._exponentials(z)
+        above = 1.0 + e
+        e /= above
+        slope = self.y * e
+        slope /= -len(z)
+        return value, slope, above, e
 
     @quiet
     def value(self, z: Vector) -> float:
@@ -271,26 +306,26 @@ class LogisticLoss:
     @quiet
     def value_and_slope(self, z: Vector) -> tuple[float, Vector]:
         """phi(z) and -y/(1 + exp(y z))/n."""
-        value, t, e = self._exponentials(z)
-        return value, self.y * np.where(t > 0.0, e, 1.0) / (-len(t) * (1.0 + e))
+        return self._parts(z)[:2]
 
     @quiet
     def curvature(self, z: Vector) -> Curvature:
         """1/(2 + exp(z) + exp(-z))/n, the same for either label."""
-        e = np.exp(-np.abs(z))
-        return Curvature(e / (len(z) * (1.0 + e) ** 2), None)
+        return self.expand(z).curvature
 
     def expand(self, z: Vector) -> Expansion:
-        """All three from exp(-|z|)."""
-        value, t, e = self._exponentials(z)
-        below = 1.0 / (1.0 + e)
-        slope = self.y * np.where(t > 0.0, e, 1.0) * (below / -len(t))
-        return Expansion(value, slope, e * below * (below / len(t)))
+        """All three from exp(-y z)."""
+        value, slope, above, s = self._parts(z)
+        s /= above
+        return Expansion(value, slope, s, scale=1.0 / len(z))
 
     @quiet
     def conjugate(self, u: Vector) -> float:
-        """phi*(u) = 1/n sum_i (s_i log s_i + (1 - s_i) log(1 - s_i)), s_i = -n y_i u_i in [0, 1]."""
-        s = np.clip(-len(u) * self.y * u, 0.0, 1.0)
+        """phi*(u) = 1/n sum_i (s_i log s_i + (1 - s_i) log(1 - s_i)), s_i = -n y_i u_i in [0, 1], inf beyond."""
+        s = -len(u) * self.y * u
+        if not (s.min() >= 0.0 and s.max() <= 1.0 + SLACK):
+            return math.inf
+        s = np.minimum(s, 1.0)
         return float(np.mean(scipy.special.xlogy(s, s) + scipy.special.xlog1py(1.0 - s, -s)))
 
     def smoothness(self, A: Matrix | None, p: float) -> Smoothness:
@@ -333,18 +368,32 @@ class PowerLoss:
         slope = power * z
         return Expansion(float(slope @ z) / self.q, slope, power, scale=self.q - 1.0)
 
+    @quiet
+    def conjugate(self, u: Vector) -> float:
+        """phi*(u) = (1 - 1/q) sum_i |u_i|^{q/(q-1)}."""
+        return (1.0 - 1.0 / self.q) * float(np.sum(np.abs(u) ** (self.q / (self.q - 1.0))))
+
     def smoothness(self, A: Matrix | None, p: float) -> Smoothness:
         """inf for q > 2: the curvature grows without bound; at q = 2 that of ``SquareLoss``."""
         return smoothness.squares(A, p) if self.q == 2.0 else Smoothness(math.inf, exact=True)
 
 
-def _alive(exponents: Vector) -> Vector | None:
-    """Where exp counts beside exp(0) = 1, if that is at few places; None where it is worth taking everywhere.
+def _alive(z: Vector, top: float, alpha: float) -> Vector | None:
+    """Where exp((z - top)/alpha) counts beside exp(0) = 1, if that is at few places; None where it is at many.
 
     A row 60 below the largest adds 1e-26 of it: less than rounding, for as many rows as there may be.
     """
-    alive = np.flatnonzero(exponents > -60.0)
-    return alive if 0 < 4 * alive.size < exponents.size else None
+    alive = (z > top - 60.0 * alpha).nonzero()[0]
+    return alive if 0 < 4 * alive.size < z.size else None
+
+
+def _spread(few: Vector, places: Vector | None, z: Vector) -> Vector:
+    """A vector as long as z that is `few` at these places (None: everywhere) and 0 elsewhere."""
+    if places is None:
+        return few
+    out = np.zeros(len(z))
+    out[places] = few
+    return out
 
 
 def _from_total(top: float, total: float, alpha: float) -> float:

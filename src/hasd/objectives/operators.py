@@ -76,6 +76,11 @@ def precision(A: Matrix) -> type[np.floating[Any]]:
     return np.float32 if A.dtype == np.float32 else np.float64
 
 
+def entries_a_row(A: Matrix) -> float:
+    """How many entries of A a product handles for each row: all of them where A is an operator."""
+    return A.nnz / A.shape[0] if is_sparse(A) else float(A.shape[1])
+
+
 @quiet
 def apply(A: Matrix, v: Vector) -> Vector:
     """A v, computed in A's precision, as a float64 vector that nobody else holds.

@@ -13,7 +13,17 @@ from scipy.sparse.linalg import LinearOperator
 from hasd.objectives import smoothness
 from hasd.objectives.base import Objective, in_precision_of
 from hasd.objectives.images import Basis, Columns, Images, Point, Small, size
-from hasd.objectives.operators import Matrix, Vector, apply, as_data, as_matrix, as_point, is_sparse, quiet
+from hasd.objectives.operators import (
+    Matrix,
+    Vector,
+    apply,
+    as_data,
+    as_matrix,
+    as_point,
+    entries_a_row,
+    is_sparse,
+    quiet,
+)
 from hasd.objectives.smoothness import Smoothness
 
 
@@ -62,11 +72,13 @@ class Quadratic(Objective):
         Hx = self.forward(point)
         return float((0.5 * Hx + self.c) @ point.astype(float, copy=False)), in_precision_of(point, Hx + self.c)
 
-    row_cost = math.inf
-    """One product gives the gradient and the curvature alike: methods that keep images always pay."""
+    @property
+    def row_cost(self) -> float:
+        """Entries of H that a product handles for each row."""
+        return entries_a_row(self.H)
 
     def images(self) -> Images:
-        """Pairs (x, Hx), for methods that keep them."""
+        """Pairs (x, Hx + c), for methods that keep them."""
         return QuadraticImages(self)
 
     def smoothness(self, p: float) -> Smoothness:
@@ -76,9 +88,10 @@ class Quadratic(Objective):
 
 @dataclass(frozen=True)
 class QuadraticImages(Columns):
-    """The image of x is the pair (x, Hx): value, slope and curvature along any direction need no further product.
+    """The image of x is the pair (x, Hx + c): value, slope and curvature along any direction need no further product.
 
-    So a step of the subspace method costs one product, that with its new direction: conjugate gradients.
+    So a step costs one product, that with its new direction.  The gradient is what is kept, and not Hx: what moves add
+    to it is as small as it is, so that it keeps its digits as it goes to 0.
     """
 
     objective: Quadratic
@@ -89,12 +102,13 @@ class QuadraticImages(Columns):
         return z[:d], z[d:]
 
     def _point(self, z: Vector) -> Point:
-        x, Hx = self._halves(z)
-        return Point(z, float((0.5 * Hx + self.objective.c) @ x), None)
+        x, g = self._halves(z)
+        return Point(z, 0.5 * float((g + self.objective.c) @ x), None)
 
     def at(self, x: Vector) -> Point:
-        """(x, Hx); one product, none at x = 0."""
-        return self._point(self.multiply(x) if x.any() else np.zeros(2 * x.size))
+        """(x, Hx + c); one product, none at x = 0."""
+        Hx = self.objective.forward(x) if x.any() else 0.0
+        return self._point(np.concatenate((x, Hx + self.objective.c)))
 
     def multiply(self, q: Vector) -> Vector:
         """(q, Hq); one product."""
@@ -102,16 +116,11 @@ class QuadraticImages(Columns):
 
     def gradient(self, point: Point) -> Vector:
         """Hx + c; no product."""
-        return self._halves(point.z)[1] + self.objective.c
+        return self._halves(point.z)[1].copy()
 
     def slopes(self, basis: Basis, point: Point) -> Small:
         """The gradient in the coordinates of the basis."""
         return basis.columns[: self.objective.dimension].T @ self.gradient(point) if basis.k else np.zeros(0)
-
-    def against(self, basis: Basis, image: Vector) -> Small:
-        """X^T H q."""
-        d = self.objective.dimension
-        return basis.columns[:d].T @ image[d:]
 
     def bends(self, basis: Basis, point: Point) -> Small:
         """The Hessian in the coordinates of the basis."""
