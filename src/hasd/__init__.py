@@ -6,6 +6,7 @@ from .geometry import Geometry, Lp, convert_smoothness
 from .methods import methods
 from .methods.base import Method, Problem, State
 from .minimize import iterate, minimize
+from .problems import chebyshev
 from .result import Status
 
 __version__ = "0.1.0"
@@ -19,6 +20,7 @@ __all__ = [
     "State",
     "Status",
     "__version__",
+    "chebyshev",
     "compare",
     "convert_smoothness",
     "iterate",

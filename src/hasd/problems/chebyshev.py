@@ -1,0 +1,297 @@
+"""Minimax (Chebyshev) fit: min over x of max_i |<a_i, x> - b_i|, exact, with a proof.
+
+Problem.    min f(x) = ||Ax - b||_inf; dual: max -<b, w> over A^T w = 0, ||w||_1 <= 1.
+Algorithm.  Least squares in coordinates where A has orthonormal columns; the smoothed maximum with decreasing alpha by
+            `hasd.minimize`, on the rows with large residuals and some others; then linear programs on the rows that are
+            nearly active, checked against all rows, rows exchanged until bound and value meet.
+Guarantee.  `lower` <= min f <= `fun`.  `fun` is computed from x over all rows; `lower` from the multipliers projected
+            so that A^T w = 0 to rounding, w = `multipliers` on the rows `active`: anyone can check it.  The programs'
+            values increase strictly, so that the exchange ends.  Columns that depend on others to rounding get 0, and
+            `lower` is for those that are left.
+Reference.  Cheney (1966), chapter 2, for the exchange; Barrodale & Phillips (1975) for the linear program.
+
+>>> import numpy as np
+>>> t = np.linspace(-1.0, 1.0, 201)
+>>> res = chebyshev(np.vander(t, 3), np.exp(t))
+>>> round(res.fun, 6), res.success, res.active.size
+(0.045017, True, 4)
+>>> bool(abs(res.multipliers @ np.exp(t)[res.active]) - res.fun < 1e-12)
+True
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+from scipy.optimize import OptimizeResult
+from scipy.sparse.linalg import LinearOperator
+
+from ..minimize import minimize
+from ..objectives import SymmetricSoftmax
+from ..objectives.operators import Matrix, Vector, as_data, as_matrix, as_scalar, is_sparse, quiet
+from ..result import Status
+from . import vertex
+from .coordinates import BLOCK, Coordinates
+
+LEVELS = (0.1, 0.01)
+"""Smoothing as a part of the value: max|z| is seen up to this part of it."""
+SHARE = (2000, 10)
+"""Rows with large residuals that the smoothed problem is posed on: so many, or so many times the rank; as many more at
+random."""
+FIRST, ADDED, MOST = 3, 2, 12
+"""Times the rank: rows of the first linear program, rows added at most, rows from which idle ones are left out."""
+IDLE = 0.05
+"""A row with more slack than this part of the value is idle."""
+NEAR = 1e-6
+"""A vertex that meets all rows this closely is worth polishing."""
+ROUNDS = 200
+"""Linear programs at most, unless the caller says otherwise."""
+
+
+@dataclass
+class Search:
+    """What is known so far."""
+
+    coordinates: Coordinates
+    b: Vector
+    deadline: float
+    began: float = field(default_factory=time.perf_counter)
+    upper: float = math.inf
+    lower: float = 0.0
+    y: Vector = field(default_factory=lambda: np.zeros(0))  # the best point, in coordinates
+    x: Vector = field(default_factory=lambda: np.zeros(0))
+    r: Vector = field(default_factory=lambda: np.zeros(0))  # its residuals
+    active: Vector = field(default_factory=lambda: np.zeros(0, dtype=int))  # the rows that prove the lower bound
+    weights: Vector = field(default_factory=lambda: np.zeros(0))
+    nit: int = 0  # iterations of the smoothed problem
+    nlp: int = 0
+    nprod: int = 0  # products with all of A
+    trace: dict[str, list[float]] = field(default_factory=lambda: {"seconds": [], "fun": [], "lower": []})
+
+    def look(self, y: Vector) -> Vector:
+        """The residuals at y, over all rows; the best point is kept."""
+        x = self.coordinates.x(y)
+        r = self.coordinates.residual(x, self.b)
+        self.nprod += 1
+        upper = float(np.abs(r).max())
+        if upper < self.upper:
+            self.upper, self.x, self.y, self.r = upper, x, y, r
+        return r
+
+    def bound(self, rows: Vector, weights: Vector) -> None:
+        """A lower bound from weights on those rows, kept where it is better."""
+        columns = self.coordinates.columns(rows)
+        low, weights = vertex.lower_bound(columns, weights, self.r[rows], self.upper)
+        if low > self.lower:
+            self.lower, self.active, self.weights = min(low, self.upper), rows, weights
+
+    def note(self) -> None:
+        """A row of the trace."""
+        for name, value in (
+            ("seconds", time.perf_counter() - self.began),
+            ("fun", self.upper),
+            ("lower", self.lower),
+        ):
+            self.trace[name].append(value)
+
+    def met(self, tol: float) -> bool:
+        """Whether bound and value are close enough."""
+        return self.upper - self.lower <= tol * self.upper
+
+    @property
+    def late(self) -> bool:
+        """Whether time is up."""
+        return time.perf_counter() >= self.deadline
+
+    def rounding(self) -> float:
+        """What a residual may be off by: the error of its own terms.  A pass over A."""
+        A, x = self.coordinates.A, np.abs(self.x)
+        terms = max(float((abs(A[i : i + BLOCK]) @ x).max()) for i in range(0, len(self.b), BLOCK))
+        return 8.0 * float(np.finfo(A.dtype).eps) * (float(np.abs(self.b).max()) + terms)
+
+    @property
+    def exact(self) -> bool:
+        """Whether every residual is rounding."""
+        return self.upper <= 1e-3 * float(np.abs(self.b).max()) and self.upper <= self.rounding()
+
+
+@quiet
+def chebyshev(
+    A: Matrix,
+    b: npt.ArrayLike,
+    *,
+    tol: float = 1e-9,
+    maxiter: int | None = None,
+    time_limit: float | None = None,
+) -> OptimizeResult:
+    """The x that makes the largest |<a_i, x> - b_i| least, with a certificate.
+
+    Parameters
+    ----------
+    A : array or SciPy sparse matrix, n x d.  Not changed, not copied (but for integers, and CSC).
+    b : vector of length n.
+    tol : the relative gap (fun - lower)/fun to reach; or what rounding leaves of it, and then the message says so.
+    maxiter : linear programs at most.
+    time_limit : seconds.
+
+    Returns
+    -------
+    OptimizeResult with ``x``, ``fun`` (the largest residual), ``lower`` (no x has a smaller one), ``gap``, ``active``
+    (rows that prove it), ``signs`` (of their residuals), ``multipliers`` (A[active]^T multipliers = 0, absolute sum 1),
+    ``residual``, ``rank``, ``success``, ``status``, ``message``, ``nit``, ``nlp``, ``nprod`` (products with all of A),
+    ``trace`` (columns seconds, fun, lower).
+
+    Examples
+    --------
+    >>> res = chebyshev([[1.0], [1.0], [1.0]], [0.0, 1.0, 5.0])
+    >>> res.x, res.fun, res.active, res.signs
+    (array([2.5]), 2.5, array([0, 2]), array([ 1., -1.]))
+    """
+    A, b = _checked(A, b)
+    tol = as_scalar(tol, "tol", ">= 0", lambda value: value >= 0.0)
+    rounds = ROUNDS if maxiter is None else int(as_scalar(maxiter, "maxiter", ">= 0", lambda value: value >= 0.0))
+    limit = math.inf if time_limit is None else as_scalar(time_limit, "time_limit", "> 0", lambda value: value > 0.0)
+    search = Search(Coordinates.of(A), b, time.perf_counter() + limit)
+    y, _ = search.coordinates.least_squares(b)
+    search.look(y)
+    search.note()
+    if search.exact:
+        return _answer(search, tol, Status.GAP, "Exact fit: every residual is rounding.")
+    if search.coordinates.rank > 0:
+        _smooth(search, tol)
+        return _answer(search, tol, _exchange(search, tol, rounds))
+    top = np.argmax(np.abs(b))  # A = 0: nothing can be done about the largest |b_i|
+    search.bound(np.array([top]), np.sign(search.r[[top]]))
+    return _answer(search, tol, Status.GAP)
+
+
+def _checked(A: Matrix, b: npt.ArrayLike) -> tuple[Matrix, Vector]:
+    if isinstance(A, LinearOperator):
+        raise TypeError("chebyshev needs the rows of A: give an array or a sparse matrix, not a LinearOperator")
+    A = as_matrix(A, "A")
+    return A.tocsr() if is_sparse(A) else A, as_data(b, A.shape[0], "b")
+
+
+def _smooth(search: Search, tol: float) -> None:
+    """The smoothed maximum on a share of the rows, ever less smooth."""
+    rows = _share(search)
+    Q = search.coordinates.rows(rows)
+    for level in LEVELS:
+        if search.met(tol) or search.late:
+            return
+        scale = search.upper
+        alpha = level / math.log(2 * rows.size + 1)
+        objective = SymmetricSoftmax(Q, -search.r[rows] / scale, alpha=alpha)
+        left = search.deadline - time.perf_counter()
+        limit = max(left, 1e-3) if math.isfinite(left) else None
+        start = np.zeros(search.coordinates.rank)
+        res = minimize(objective, start, tol=1e-2, maxiter=500, time_limit=limit, trace=False)
+        search.nit += res.nit
+        search.look(search.y + scale * res.x)
+        search.note()
+
+
+def _share(search: Search) -> Vector:
+    """Rows with large residuals, and as many at random: the same ones at every call."""
+    n, size = len(search.b), max(SHARE[0], SHARE[1] * search.coordinates.rank)
+    if 2 * size >= n:
+        return np.arange(n)
+    large = np.argpartition(np.abs(search.r), n - size)[n - size :]
+    others = np.random.default_rng(0).choice(n, size, replace=False)
+    return np.union1d(large, others)
+
+
+def _exchange(search: Search, tol: float, rounds: int) -> Status:
+    """Linear programs on ever better rows: what an optimum on some rows violates is added, what is idle is left out."""
+    signed = _signed(search.r, _largest(search.r, FIRST * search.coordinates.rank + 1))
+    for _ in range(rounds):
+        if search.met(tol):
+            return Status.GAP
+        if search.late:
+            return Status.TIME
+        y, r, scale = search.y, search.r, search.upper
+        rows, s = signed[:, 0], np.where(signed[:, 1] > 0, 1.0, -1.0)
+        Q = search.coordinates.rows(rows)
+        found = vertex.solve(Q, r[rows] / scale, s, search.deadline - time.perf_counter())
+        search.nlp += 1
+        if found is None:
+            return Status.TIME if search.late else Status.PRECISION
+        there = search.look(y + scale * found.step)
+        on = found.support
+        search.bound(rows[on], found.weights[on])
+        if not search.met(tol) and float(np.abs(there).max()) <= (1.0 + NEAR) * scale * found.value:
+            search.look(y + scale * vertex.polished(Q[on], r[rows[on]] / scale, s[on]))
+            search.bound(rows[on], found.weights[on])
+        search.note()
+        more = _violated(there, scale * found.value, signed, ADDED * search.coordinates.rank)
+        if not len(more):
+            close = search.met(tol) or search.upper - search.lower <= search.rounding()
+            return Status.GAP if close else Status.PRECISION
+        if len(signed) > MOST * search.coordinates.rank:
+            signed = signed[found.slack <= IDLE]
+        signed = np.vstack((signed, more))
+    return Status.GAP if search.met(tol) else Status.MAXITER
+
+
+def _largest(r: Vector, count: int) -> Vector:
+    """The rows with the largest residuals."""
+    return np.arange(r.size) if count >= r.size else np.argpartition(np.abs(r), r.size - count)[r.size - count :]
+
+
+def _signed(r: Vector, rows: Vector) -> Vector:
+    """Rows with the signs of their residuals."""
+    return np.column_stack((rows, np.where(r[rows] >= 0.0, 1, -1)))
+
+
+def _violated(r: Vector, value: float, signed: Vector, count: int) -> Vector:
+    """The signed rows that exceed the program's value, the worst ones, without those that are in it."""
+    size = np.abs(r)
+    rows = np.flatnonzero(size > value)
+    known = set(map(tuple, signed.tolist()))
+    worst = _signed(r, rows[np.argsort(-size[rows], kind="stable")[: count + len(signed)]])
+    new = [pair for pair in worst.tolist() if tuple(pair) not in known]
+    return np.array(new[: max(count, 1)], dtype=int).reshape(-1, 2)
+
+
+MESSAGES = {
+    Status.GAP: "Converged: no x does better by more than tol.",
+    Status.MAXITER: "Maximum number of linear programs reached.",
+    Status.PRECISION: "No further progress is possible: the linear program ends at its own tolerance.",
+    Status.TIME: Status.TIME.message,
+}
+
+
+def _answer(search: Search, tol: float, status: Status, message: str = "") -> OptimizeResult:
+    """All that is known; everything speaks of the same x."""
+    order = np.argsort(search.active, kind="stable")
+    active = search.active[order]
+    rank, d = search.coordinates.rank, search.coordinates.A.shape[1]
+    message = message or MESSAGES[status]
+    if status is Status.GAP and search.lower > 0.0 and not search.met(tol):
+        message = f"Converged to rounding: {search.upper - search.lower:.2g} is what the size of Ax leaves of the gap."
+    if rank < d:
+        message += (
+            f" To rounding {rank} of the {d} columns of A span the others, which got 0 and which the bound ignores."
+        )
+    return OptimizeResult(
+        x=search.x,
+        fun=search.upper,
+        lower=search.lower,
+        gap=search.upper - search.lower,
+        active=active,
+        signs=np.sign(search.r[active]),
+        multipliers=search.weights[order],
+        residual=search.r,
+        rank=rank,
+        success=status.success,
+        status=status.code,
+        message=message,
+        nit=search.nit,
+        nlp=search.nlp,
+        nprod=search.nprod,
+        trace={name: np.asarray(column) for name, column in search.trace.items()},
+    )

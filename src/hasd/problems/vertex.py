@@ -1,0 +1,108 @@
+"""The minimax problem on a few rows, by a linear program: its vertex, and the lower bound its multipliers prove.
+
+    min t  subject to  s_i (<q_i, step> + r_i) <= t, t >= 0,
+
+posed as its dual, max sum_i m_i s_i r_i over m >= 0, sum m <= 1, sum_i m_i s_i q_i = 0: a basis of that is as large as
+there are columns, of the other as there are rows.  The value HiGHS reports is not used: for weights with
+A_B^T weights = 0 and ||weights||_1 = 1 every x has max|Ax - b| >= <weights, A_B x - b_B>, which is the same for every
+x, so it is computed at the best one, from weights that are projected until the equation holds to rounding.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.linalg
+import scipy.sparse
+from scipy.optimize import linprog
+
+from ..objectives.operators import Matrix, Vector, is_sparse
+
+FEASIBLE = 1e-10
+"""HiGHS's tolerance, its smallest."""
+MANY = 300
+"""Columns from which the interior-point method is faster than the simplex method."""
+ACTIVE = 1e-9
+"""A multiplier below this part of the largest is rounding."""
+
+
+@dataclass(frozen=True)
+class Vertex:
+    """An optimal point of the linear program."""
+
+    step: Vector  # in the coordinates of the rows
+    value: float  # t
+    weights: Vector  # signed multipliers of the rows, not yet projected
+    slack: Vector  # t - s_i (<q_i, step> + r_i)
+
+    @property
+    def support(self) -> Vector:
+        """The rows that carry it."""
+        size = np.abs(self.weights)
+        return np.flatnonzero(size > ACTIVE * size.max(initial=0.0))
+
+
+def solve(Q: Matrix, r: Vector, s: Vector, time_limit: float = math.inf) -> Vertex | None:
+    """The vertex for rows Q with residuals r, whose sizes are about 1, and signs s; None where HiGHS finds none."""
+    d = Q.shape[1]
+    turned = (scipy.sparse.diags_array(s) @ Q).T.tocsr() if is_sparse(Q) else (s[:, None] * Q).T
+    options: dict[str, float] = {"primal_feasibility_tolerance": FEASIBLE, "dual_feasibility_tolerance": FEASIBLE}
+    if math.isfinite(time_limit):
+        options["time_limit"] = max(time_limit, 0.0)
+    methods = ("highs-ds", "highs-ipm") if d < MANY else ("highs-ipm", "highs-ds")
+    for method in methods:
+        res = linprog(
+            -s * r, A_ub=np.ones((1, len(r))), b_ub=[1.0], A_eq=turned, b_eq=np.zeros(d), method=method, options=options
+        )
+        if res.status == 0:
+            step, value = res.eqlin.marginals, -float(res.ineqlin.marginals[0])
+            return Vertex(step, value, s * res.x, value - s * (Q @ step + r))
+        if res.status == 1:  # out of time
+            return None
+    return None
+
+
+def projected(columns: Vector, weights: Vector) -> tuple[Vector, float]:
+    """The nearest weights with columns^T weights = 0 and ||weights||_1 = 1, and how far rounding keeps them from it.
+
+    `columns` are rows of A.  The second number bounds |<weights, columns v>| / max|columns v| for every v: with an
+    orthonormal basis of the range it does not depend on the condition of A.  No weights: zeros.
+    """
+    basis = _range(columns)
+    for _ in range(3):
+        weights = weights - basis @ (basis.T @ weights)
+    total = float(np.abs(weights).sum())
+    if not total > 1e-6:
+        return np.zeros_like(weights), 0.0
+    weights = weights / total
+    left = float(np.linalg.norm(basis.T @ weights)) + 2.0**-52 * float(np.linalg.norm(weights))
+    return weights, left * math.sqrt(len(weights))
+
+
+def _range(columns: Vector) -> Vector:
+    """An orthonormal basis of what the columns span."""
+    size = np.linalg.norm(columns, axis=0)
+    if not size.any():
+        return np.zeros((len(columns), 0))
+    basis, R, _ = scipy.linalg.qr(columns / np.where(size > 0.0, size, 1.0), mode="economic", pivoting=True)
+    diagonal = np.abs(R.diagonal())
+    return basis[:, : np.count_nonzero(diagonal > max(columns.shape) * 2.0**-52 * diagonal[0])]
+
+
+def lower_bound(columns: Vector, weights: Vector, r: Vector, upper: float) -> tuple[float, Vector]:
+    """max|Ax - b| >= this for every x, and the weights that prove it; r the residuals where max|r| = upper.
+
+    A better x moves a residual by at most 2 upper, of which what is left of A^T weights takes its share.
+    """
+    weights, left = projected(columns, weights)
+    sizes = float(np.abs(weights) @ np.abs(r))
+    bound = abs(float(weights @ r)) - 2.0 * upper * left - 4.0 * 2.0**-52 * sizes
+    return max(bound, 0.0), weights
+
+
+def polished(Q: Matrix, r: Vector, s: Vector) -> Vector:
+    """The step that makes s_i (<q_i, step> + r_i) the same on all these rows: HiGHS leaves its tolerance there."""
+    system = np.hstack((Q.toarray() if is_sparse(Q) else Q, -s[:, None]))
+    return np.linalg.lstsq(system, -r, rcond=None)[0][:-1]
