@@ -1,0 +1,129 @@
+"""Minimax fits against the whole linear program: ``python -m benchmarks.minimax [--quick] [--cap SECONDS]``.
+
+Both in one process, in turn, BLAS threads fixed.  The whole program is given to HiGHS as people do (both signs of every
+row); its value is compared with ours, and with the certified lower bound, on well-conditioned columns.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+import numpy as np
+import scipy.sparse
+from scipy.optimize import linprog
+
+import hasd
+
+try:
+    import resource
+except ImportError:  # not on Windows: the memory column is left out there
+    resource = None  # type: ignore[assignment]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A problem, and whether the whole program is worth waiting for."""
+
+    name: str
+    make: Callable[[np.random.Generator], tuple[Any, np.ndarray]]
+    whole: bool = True
+    quick: bool = False
+
+
+def gaussian(n: int, d: int) -> Callable[[np.random.Generator], tuple[np.ndarray, np.ndarray]]:
+    """Normal rows and right-hand side."""
+    return lambda rng: (rng.standard_normal((n, d)), rng.standard_normal(n))
+
+
+def polynomial(n: int, d: int) -> Callable[[np.random.Generator], tuple[np.ndarray, np.ndarray]]:
+    """|t| with a little noise in a Chebyshev basis."""
+
+    def make(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        t = np.linspace(-1.0, 1.0, n)
+        return np.polynomial.chebyshev.chebvander(t, d - 1), np.abs(t) + 1e-3 * rng.standard_normal(n)
+
+    return make
+
+
+def sparse(n: int, d: int, density: float) -> Callable[[np.random.Generator], tuple[Any, np.ndarray]]:
+    """Random places."""
+    return lambda rng: (
+        scipy.sparse.random_array((n, d), density=density, rng=rng, format="csr"),
+        rng.standard_normal(n),
+    )
+
+
+CASES = (
+    Case("gaussian 2000 x 50", gaussian(2000, 50), quick=True),
+    Case("gaussian 5000 x 100", gaussian(5000, 100)),
+    Case("gaussian 5000 x 200", gaussian(5000, 200)),
+    Case("gaussian 20000 x 100", gaussian(20_000, 100)),
+    Case("gaussian 20000 x 200", gaussian(20_000, 200)),
+    Case("chebyshev basis 5000 x 40", polynomial(5000, 40), quick=True),
+    Case("sparse 20000 x 200, 1%", sparse(20_000, 200, 0.01)),
+    Case("gaussian 20000 x 400", gaussian(20_000, 400), whole=False),
+    Case("gaussian 1000000 x 50", gaussian(1_000_000, 50), whole=False),
+)
+
+
+def whole_program(A: Any, b: np.ndarray, cap: float) -> tuple[float, float, bool]:
+    """Value, seconds, and whether HiGHS ended by itself."""
+    n, d = A.shape
+    ones = np.ones((n, 1))
+    stack: Any = scipy.sparse.block_array if scipy.sparse.issparse(A) else np.block
+    rows = stack([[A, -ones], [-A, -ones]])
+    cost, bounds = np.append(np.zeros(d), 1.0), [(None, None)] * d + [(0.0, None)]
+    began = time.perf_counter()
+    res = linprog(cost, A_ub=rows, b_ub=np.concatenate((b, -b)), bounds=bounds, options={"time_limit": cap})
+    return float(res.fun) if res.status == 0 else float("nan"), time.perf_counter() - began, res.status == 0
+
+
+def run(case: Case, cap: float, repeats: int) -> str:
+    """A line of the table: ours is the median of a few runs."""
+    A, b = case.make(np.random.default_rng(0))
+    before = peak()
+    seconds = []
+    for _ in range(repeats):
+        began = time.perf_counter()
+        res = hasd.chebyshev(A, b)
+        seconds.append(time.perf_counter() - began)
+    ours, grown = float(np.median(seconds)), peak() - before
+    size = A.nbytes if isinstance(A, np.ndarray) else A.data.nbytes
+    line = f"{case.name:28} {ours:9.3f} s {res.nlp:3d} LPs  gap {res.gap / res.fun:8.1e}  peak +{grown / size:5.2f} A"
+    if not case.whole:
+        return line
+    value, other, ended = whole_program(A, b, cap)
+    mark = "" if ended else ">="
+    return (
+        f"{line}   whole LP {mark}{other:8.2f} s  {mark}{other / ours:7.1f} times  value {value / res.fun - 1.0:+.1e}"
+    )
+
+
+def peak() -> float:
+    """The most memory this process ever had, in bytes."""
+    return 1024.0 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss if resource else float("nan")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Print the table."""
+    options = argparse.ArgumentParser(prog="python -m benchmarks.minimax", description=__doc__)
+    options.add_argument("--quick", action="store_true", help="the small ones")
+    options.add_argument("--cap", type=float, default=300.0, help="seconds the whole program may take")
+    options.add_argument("--repeats", type=int, default=3, help="runs of ours, of which the median counts")
+    chosen = options.parse_args(argv)
+    hasd.chebyshev(np.ones((3, 1)), [0.0, 1.0, 2.0])  # warm up
+    for case in CASES:
+        if case.quick or not chosen.quick:
+            print(run(case, chosen.cap, chosen.repeats), flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
