@@ -6,7 +6,7 @@ from .geometry import Geometry, Lp, convert_smoothness
 from .methods import methods
 from .methods.base import Method, Problem, State
 from .minimize import iterate, minimize
-from .problems import chebyshev
+from .problems import balance, chebyshev, lp_fit, transport
 from .result import Status
 
 __version__ = "0.1.0"
@@ -20,12 +20,15 @@ __all__ = [
     "State",
     "Status",
     "__version__",
+    "balance",
     "chebyshev",
     "compare",
     "convert_smoothness",
     "iterate",
+    "lp_fit",
     "methods",
     "minimize",
     "objectives",
     "theory",
+    "transport",
 ]

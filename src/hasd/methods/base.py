@@ -13,13 +13,16 @@ from __future__ import annotations
 import math
 import numbers
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from ..estimate import Certificate, Estimate, rounding
 from ..geometry import Array, Geometry, dot, gain, largest
 from ..oracle import Evaluation, Oracle
 from ..result import Status, Stop
 from ..search import NONFINITE_LIMIT
+
+IDLE = 20
+"""Iterations in a row in which neither f nor ||g|| falls, after which there is nothing more to gain."""
 
 
 @dataclass(frozen=True)
@@ -111,6 +114,25 @@ def first_state(problem: Problem, start: Evaluation, mu: float = 0.0) -> dict[st
         "L_next": math.nan if problem.L is None else problem.L,
         "estimate": Estimate(center=start.x, v=start.x, mu=mu),
     }
+
+
+class Standing(NamedTuple):
+    """How a descent stands: it is at machine precision where neither f nor the gradient falls any more."""
+
+    lowest: float = math.inf  # the least f
+    least: float = math.inf  # the least ||g||, but for a tenth
+    idle: int = 0  # iterations since either fell
+
+    def after(self, e: Evaluation) -> Standing:
+        """With one more iterate."""
+        fell = e.f < self.lowest or e.norm2 < 0.9 * self.least
+        if not fell and self.idle + 1 == IDLE:
+            raise Stop(Status.PRECISION)
+        least = min(self.least, e.norm2) if e.norm2 < 0.9 * self.least else self.least
+        return Standing(min(self.lowest, e.f), least, 0 if fell else self.idle + 1)
+
+
+UNTRIED = Standing()
 
 
 def weighed(estimate: Estimate, e: Evaluation, f: float) -> Estimate:

@@ -24,7 +24,7 @@ from ..geometry import dot, norm2
 from ..objectives.images import Point
 from ..oracle import Evaluation
 from ..result import Status, Stop
-from .base import Problem, State, advanced, first_state, weighed, whole
+from .base import UNTRIED, Problem, Standing, State, advanced, first_state, weighed, whole
 from .lines import BlackBoxLine, ImageLine, Line, evaluated, wolfe
 from .pairs import NO_PAIRS, Pairs
 
@@ -39,6 +39,7 @@ class QNState(State):
     pairs: Pairs = NO_PAIRS
     point: Point | None = None  # phi expanded at A x_t - b, where images are kept
     age: int = 0  # iterations since that image was made from x
+    standing: Standing = UNTRIED
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,8 @@ class HASDQN:
         if dot(s, y) > e.eps * norm2(s) * size:
             pairs = pairs.append(s, y, size, self.memory)
         estimate = weighed(state.estimate, e, there.f)
-        moved = advanced(problem, state, there, estimate, trials, pairs=pairs, point=point, age=state.age + 1)
+        kept = {"pairs": pairs, "point": point, "age": state.age + 1, "standing": state.standing.after(there)}
+        moved = advanced(problem, state, there, estimate, trials, **kept)
         return _refreshed(problem, moved) if point is not None and moved.age >= REFRESH else moved
 
 

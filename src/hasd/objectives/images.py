@@ -235,7 +235,8 @@ class LocalImages(Columns):
         seen: Expansion = point.expansion
         bend = float(seen.diagonal @ (direction * direction))
         if seen.rank_one is not None:
-            bend -= float(seen.rank_one @ direction) ** 2
+            along = float(seen.rank_one @ direction)
+            bend -= along * along
         return seen.scale * bend
 
     def reach(self, point: Point, direction: Image) -> float:

@@ -1,16 +1,32 @@
-"""The dual of entropic optimal transport, in the log domain."""
+"""The dual of entropic optimal transport and of matrix scaling, in the log domain."""
 
 from __future__ import annotations
 
+import copy
 import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse import csr_array
 
 from hasd.geometry import largest_gain
 from hasd.objectives.base import Objective, in_precision_of
-from hasd.objectives.operators import Vector, as_data, as_matrix, as_point, as_scalar, quiet
+from hasd.objectives.operators import Matrix, Vector, as_data, as_matrix, as_point, as_scalar, is_sparse, quiet
 from hasd.objectives.smoothness import Smoothness
+
+BLOCK = 1 << 15
+"""Entries of C that are worked on at once: 256 kB of exponents, which stay in a core's second cache."""
+NEGLIGIBLE = -40.0
+"""Exponents so far below the largest of their row are left out: exp(-40) = 4e-18 is below its last digit."""
+UNDERFLOW = -700.0
+"""Below this exp gives denormal numbers, at five times the price."""
+LEAST = 1e-200
+"""Sums of a row below this may have lost something to underflow."""
+SPARSE = 0.25
+"""A block with at most this share of entries that count is compressed before exp: the break-even, measured."""
 
 
 class EntropicTransport(Objective):
@@ -90,3 +106,269 @@ class EntropicTransport(Objective):
             return Smoothness(0.0, exact=True)
         gain = largest_gain(p, entries)  # ||1||_{p*} = sqrt(entries) gain
         return Smoothness(entries * gain * gain / (4.0 * self.reg), exact=True)
+
+
+@dataclass(frozen=True)
+class Pass:
+    """What one pass over C finds, the rows of P_ij = exp((u_i + v_j - C_ij)/reg) summing to a."""
+
+    top: Vector  # max_j (v_j - C_ij - base_i)/reg
+    total: Vector  # sum_j exp((v_j - C_ij - base_i)/reg - top_i)
+    column: Vector  # the column sums of P
+    plan: csr_array | None  # P without what is negligible; None where that is not most of it
+
+    @property
+    def level(self) -> Vector:
+        """log sum_j exp((v_j - C_ij - base_i)/reg)."""
+        return self.top + np.log(self.total)
+
+
+class SemiDual(Objective):
+    """f(x) = sum_i a_i log sum_j exp((v_j - C_ij)/reg) - <b, v>/reg, v = origin + reg x/sqrt(b), up to a constant.
+
+    The dual of entropic transport, in units of reg, with u eliminated: u_i = reg log a_i - reg log sum_j exp((v_j -
+    C_ij)/reg) makes the row sums of P_ij = exp((u_i + v_j - C_ij)/reg) equal to a, and the gradient is the error of
+    its column sums over sqrt(b).  In these variables the Hessian at the minimiser is I - B^T B with
+    B = a^{-1/2} P b^{-1/2}, whose eigenvalues lie in [0, 1].  One pass over C gives value and gradient; where P is
+    dense the exponentials at the origin are kept, and two products with them do, as in an iteration of Sinkhorn's.
+    `nprod` counts passes and products.  a and b are positive and sum to 1; an entry of C may be inf where P must be 0,
+    and a sparse C (CSR, no empty row) stands for inf where it stores nothing.
+
+    Exponents are taken relative to those of the origin, (origin_j - C_ij - base_i)/reg with base_i their maximum over
+    j: the rounding of C/reg, huge for a small reg, is then the same at every x, that of a C off in its last digit.
+
+    >>> f = SemiDual([[0.0, 1.0], [1.0, 0.0]], a=[0.5, 0.5], b=[0.5, 0.5], reg=0.1)
+    >>> f.value_and_grad(np.zeros(2))[1]
+    array([0., 0.])
+    >>> g = SemiDual(csr_array([[0.5, 1.0], [1.0, 0.5]]), [0.5, 0.5], [0.5, 0.5], 0.1).value_and_grad(np.zeros(2))[1]
+    >>> bool(np.abs(g).max() < 1e-15)
+    True
+    """
+
+    ridge = 0.0
+
+    def __init__(
+        self, C: Matrix, a: npt.ArrayLike, b: npt.ArrayLike, reg: float, origin: npt.ArrayLike | None = None
+    ) -> None:
+        """Keep the data.  C, a and b are taken to be checked."""
+        self.C: Matrix = C if is_sparse(C) else np.asarray(C)
+        self.a, self.b = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
+        self.root = np.sqrt(self.b)
+        self.dimension = len(self.b)
+        # f is counted from above f(0): f <= -1 wherever a descent goes, and eps |f| does not hide its rounding error
+        self.above = 1.0 + math.log(self.dimension)
+        self.size: int = C.nnz if is_sparse(C) else self.C.size
+        self.reg = as_scalar(reg, "reg", "> 0", lambda value: value > 0.0)
+        self.origin = np.zeros(self.dimension) if origin is None else np.asarray(origin, dtype=float)
+        self.nprod = 0
+        self.products = 0.0  # with P, in passes over C: the share of the entries each of them touched
+        self._base: Vector | None = None
+        self._kernel: npt.NDArray[np.floating] | None = None  # exp((origin_j - C_ij - base_i)/reg), where P is dense
+        self._last: tuple[Vector, Pass] | None = None
+
+    def at(self, reg: float, origin: Vector) -> Self:
+        """The same data with another reg and origin."""
+        twin = copy.copy(self)
+        twin.reg, twin.origin, twin.nprod, twin.products = reg, origin, 0, 0.0
+        twin._base, twin._kernel, twin._last = None, None, None
+        return twin
+
+    @property
+    def base(self) -> Vector:
+        """max_j origin_j - C_ij; another reading of C, uncounted, where it is wanted before the first pass."""
+        if self._base is None:
+            self._base = _sparse_base(self) if is_sparse(self.C) else _dense_base(self)
+        return self._base
+
+    @property
+    def precision(self) -> float:
+        """Of a few operations in float64, whatever C is made of."""
+        return 2.0**-50
+
+    @property
+    def passes(self) -> float:
+        """All that was done, in passes over C."""
+        return self.nprod + self.products
+
+    def potentials(self, x: Vector, found: Pass) -> tuple[Vector, Vector]:
+        """u and v; `found` belongs to x."""
+        return self.reg * (np.log(self.a) - found.level) - self.base, self.origin + self.reg * (x / self.root)
+
+    @quiet
+    def found(self, x: Vector) -> Pass:
+        """The pass at x: the last one where it was made there (a copy of x is kept), else a new one."""
+        if self._last is None or not np.array_equal(self._last[0], x):
+            shift = x / self.root
+            found = _kernel_pass(self, shift)
+            if found is None:
+                self.nprod += 1
+                found = _sparse_pass(self, shift) if is_sparse(self.C) else _dense_pass(self, shift)
+            self._last = (x.copy(), found)
+        return self._last[1]
+
+    @quiet
+    def times(self, x: Vector, found: Pass, d: Vector) -> Vector:
+        """P d; uncounted, and a pass over C only where nothing of P was kept."""
+        if found.plan is not None:
+            return found.plan @ d
+        scale, shift = self.a / found.total, x / self.root
+        if self._kernel is not None and np.ptp(found.top) == 0.0:
+            return scale * (self._kernel @ (np.exp(np.maximum(shift - found.top[0], UNDERFLOW)) * d))
+        out, room = np.empty_like(self.a), buffer(*self.C.shape)
+        for here in blocks(*self.C.shape):
+            E = self.rows(shift, room, here)
+            E -= found.top[here, None]
+            np.exp(np.maximum(E, UNDERFLOW, out=E), out=E)
+            out[here] = E @ d
+        return scale * out
+
+    def dual_value(self, f: float) -> float:
+        """<a, u> + <b, v> at the point where f was taken: a lower bound on <C, P> + reg sum P log P over all plans."""
+        entropy = float(self.a @ np.log(self.a))
+        return self.reg * (entropy - f - self.above) + float(self.b @ self.origin) - float(self.a @ self.base)
+
+    def curvature(self, x: Vector, most: float = math.inf) -> Curvature | None:
+        """The Hessian at x, where a product with it costs at most so many passes; None also where P is dense."""
+        found = self.found(x)
+        if found.plan is None or 2.0 * found.plan.nnz > most * self.size:
+            return None
+        return Curvature(self, found.plan, found.column / self.b)
+
+    def __call__(self, x: npt.ArrayLike) -> float:
+        """f(x); one pass."""
+        return self.value_and_grad(x)[0]
+
+    @quiet
+    def value_and_grad(self, x: npt.ArrayLike) -> tuple[float, Vector]:
+        """f(x) and its gradient; one pass."""
+        point = as_point(x, self.dimension, "x")
+        found = self.found(point)
+        value = float(self.a @ found.level) - float(self.root @ point)
+        return value - self.above, in_precision_of(point, (found.column - self.b) / self.root)
+
+    def smoothness(self, p: float) -> Smoothness:
+        """||difference of two coordinates||_{p*}^2/4 for the two lightest columns: every row's is a covariance."""
+        if self.dimension == 1:
+            return Smoothness(0.0, exact=True)
+        ends = 1.0 / np.sort(self.root)[:2]
+        dual = 1.0 if p == math.inf else p / (p - 1.0)
+        return Smoothness(float(np.linalg.norm(ends, dual)) ** 2 / 4.0, exact=False)
+
+    @quiet
+    def rows(self, shift: Vector, buffer: npt.NDArray[np.floating], here: slice) -> npt.NDArray[np.floating]:
+        """(v_j - C_ij - base_i)/reg for some rows of a dense C, v = origin + reg shift."""
+        E = np.subtract(self.origin, self.C[here], out=buffer[: here.stop - here.start])
+        E -= self.base[here, None]
+        E /= self.reg
+        E += shift
+        return E
+
+
+def blocks(n: int, m: int) -> Iterator[slice]:
+    """Rows that fit the cache together."""
+    step = max(1, min(n, BLOCK // m))
+    return (slice(first, min(first + step, n)) for first in range(0, n, step))
+
+
+def buffer(n: int, m: int) -> npt.NDArray[np.floating]:
+    """Room for one of the blocks."""
+    return np.empty((max(1, min(n, BLOCK // m)), m))
+
+
+class Curvature:
+    """The Hessian of the semi-dual, diag(column/b) - B^T B with B = a^{-1/2} P b^{-1/2}."""
+
+    def __init__(self, dual: SemiDual, plan: csr_array, diagonal: Vector) -> None:
+        """B of the entries that count."""
+        left = np.repeat(1.0 / np.sqrt(dual.a), np.diff(plan.indptr))
+        data = plan.data * left / dual.root[plan.indices]
+        self.B = csr_array((data, plan.indices, plan.indptr), shape=plan.shape)
+        self.BT = self.B.T.tocsr()
+        self.diagonal, self.dual = diagonal, dual
+        self.price = 2.0 * plan.nnz / dual.size
+
+    def times(self, d: Vector) -> Vector:
+        """H d: two products with P."""
+        self.dual.products += self.price
+        return self.diagonal * d - self.BT @ (self.B @ d)
+
+
+def _dense_base(dual: SemiDual) -> Vector:
+    room = buffer(*dual.C.shape)
+    parts = (np.subtract(dual.origin, dual.C[h], out=room[: h.stop - h.start]) for h in blocks(*dual.C.shape))
+    return np.concatenate([E.max(axis=1) for E in parts])
+
+
+def _sparse_base(dual: SemiDual) -> Vector:
+    return np.maximum.reduceat(dual.origin[dual.C.indices] - dual.C.data, dual.C.indptr[:-1])
+
+
+def _dense_pass(dual: SemiDual, shift: Vector) -> Pass:
+    """Rows in blocks that stay in cache; of a block with few entries that count only those are exponentiated."""
+    n, m = dual.C.shape
+    tops, totals, column, room = np.empty(n), np.empty(n), np.zeros(m), buffer(n, m)
+    at_origin, kernel = not np.any(shift), None
+    kept: list[tuple[Vector, Vector, Vector]] | None = []  # values, their columns, how many in each row
+    for here in blocks(n, m):
+        E, a = dual.rows(shift, room if kernel is None else kernel[here], here), dual.a[here]
+        top = tops[here] = E.max(axis=1)
+        E -= top[:, None]
+        count = E > NEGLIGIBLE
+        if kernel is not None or np.count_nonzero(count) > SPARSE * E.size:
+            if at_origin and here.start == 0:
+                kernel = np.empty((n, m))
+                kernel[here] = E
+                E = kernel[here]
+            kept = None
+            np.maximum(E, UNDERFLOW, out=E)
+            np.exp(E, out=E)
+            total = E.sum(axis=1)
+            column += (a / total) @ E
+        else:
+            near = np.flatnonzero(count)
+            row, at = np.divmod(near, m)
+            values = np.exp(E.ravel()[near])
+            total = np.bincount(row, values, len(E))
+            values *= (a / total)[row]
+            column += np.bincount(at, values, m)
+            if kept is not None:
+                kept.append((values, at, np.bincount(row, minlength=len(E))))
+        totals[here] = total
+    dual._kernel = kernel if at_origin else dual._kernel
+    return Pass(tops, totals, column, None if kept is None else _gathered(kept, (n, m)))
+
+
+def _kernel_pass(dual: SemiDual, shift: Vector) -> Pass | None:
+    """Two products with the exponentials kept; None where there are none, or where the sum of a row underflows."""
+    K, top = dual._kernel, float(np.max(shift))
+    if K is None or not math.isfinite(top):
+        return None
+    dual.nprod += 2
+    weight = np.exp(np.maximum(shift - top, UNDERFLOW))
+    total = K @ weight
+    if not total.min() > LEAST:
+        return None
+    return Pass(np.full(len(total), top), total, weight * ((dual.a / total) @ K), None)
+
+
+def _gathered(kept: list[tuple[Vector, Vector, Vector]], shape: tuple[int, int]) -> csr_array:
+    values, columns, counts = (np.concatenate(parts) for parts in zip(*kept, strict=True))
+    return csr_array((values, columns, np.concatenate(([0], np.cumsum(counts)))), shape=shape)
+
+
+def _sparse_pass(dual: SemiDual, shift: Vector) -> Pass:
+    """Over the stored entries."""
+    C = dual.C
+    starts, counts = C.indptr[:-1], np.diff(C.indptr)
+    E = dual.origin[C.indices] - C.data
+    E -= np.repeat(dual.base, counts)
+    E /= dual.reg
+    E += shift[C.indices]
+    top = np.maximum.reduceat(E, starts)
+    E -= np.repeat(top, counts)
+    np.maximum(E, UNDERFLOW, out=E)
+    np.exp(E, out=E)
+    total = np.add.reduceat(E, starts)
+    E *= np.repeat(dual.a / total, counts)
+    column = np.bincount(C.indices, E, C.shape[1])
+    return Pass(top, total, column, csr_array((E, C.indices, C.indptr), shape=C.shape))

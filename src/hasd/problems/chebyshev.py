@@ -34,7 +34,7 @@ from ..minimize import minimize
 from ..objectives import SymmetricSoftmax
 from ..objectives.operators import Matrix, Vector, as_data, as_matrix, as_scalar, is_sparse, quiet
 from ..result import Status
-from . import vertex
+from . import rows, vertex
 from .coordinates import BLOCK, Coordinates
 
 LEVELS = (0.1, 0.01)
@@ -46,8 +46,15 @@ FIRST, ADDED, MOST = 3, 2, 12
 """Times the rank: rows of the first linear program, rows added at most, rows from which idle ones are left out."""
 IDLE = 0.05
 """A row with more slack than this part of the value is idle."""
+NEARLY = 0.05
+"""A row within this part of the value is nearly active after the smoothed stage."""
+BOX = 2.0
+"""No coordinate of a better point is farther than this many times the value: |y* - y| <= max|Q (y* - y)| <= 2 max|r|
+where Q^T Q = n I.  Until enough rows are in it, the program needs the bound."""
 NEAR = 1e-6
 """A vertex that meets all rows this closely is worth polishing."""
+HUGE = 1e150
+"""Entries beyond have no squares."""
 ROUNDS = 200
 """Linear programs at most, unless the caller says otherwise."""
 
@@ -82,12 +89,12 @@ class Search:
             self.upper, self.x, self.y, self.r = upper, x, y, r
         return r
 
-    def bound(self, rows: Vector, weights: Vector) -> None:
+    def bound(self, which: Vector, weights: Vector) -> None:
         """A lower bound from weights on those rows, kept where it is better."""
-        columns = self.coordinates.columns(rows)
-        low, weights = vertex.lower_bound(columns, weights, self.r[rows], self.upper)
+        columns = self.coordinates.columns(which)
+        low, weights = vertex.lower_bound(columns, weights, self.r[which], self.upper)
         if low > self.lower:
-            self.lower, self.active, self.weights = min(low, self.upper), rows, weights
+            self.lower, self.active, self.weights = min(low, self.upper), which, weights
 
     def note(self) -> None:
         """A row of the trace."""
@@ -173,19 +180,25 @@ def _checked(A: Matrix, b: npt.ArrayLike) -> tuple[Matrix, Vector]:
     if isinstance(A, LinearOperator):
         raise TypeError("chebyshev needs the rows of A: give an array or a sparse matrix, not a LinearOperator")
     A = as_matrix(A, "A")
-    return A.tocsr() if is_sparse(A) else A, as_data(b, A.shape[0], "b")
+    b = as_data(b, A.shape[0], "b")
+    for name, values in (("A", A.data if is_sparse(A) else A), ("b", b)):
+        if values.size and max(float(values.max()), -float(values.min())) > HUGE:
+            raise ValueError(
+                f"{name} must have entries below {HUGE:g} in size, whose squares can be computed; rescale it"
+            )
+    return A.tocsr() if is_sparse(A) else A, b
 
 
 def _smooth(search: Search, tol: float) -> None:
     """The smoothed maximum on a share of the rows, ever less smooth."""
-    rows = _share(search)
-    Q = search.coordinates.rows(rows)
+    which = _share(search)
+    Q = search.coordinates.rows(which)
     for level in LEVELS:
         if search.met(tol) or search.late:
             return
         scale = search.upper
-        alpha = level / math.log(2 * rows.size + 1)
-        objective = SymmetricSoftmax(Q, -search.r[rows] / scale, alpha=alpha)
+        alpha = level / math.log(2 * which.size + 1)
+        objective = SymmetricSoftmax(Q, -search.r[which] / scale, alpha=alpha)
         left = search.deadline - time.perf_counter()
         limit = max(left, 1e-3) if math.isfinite(left) else None
         start = np.zeros(search.coordinates.rank)
@@ -200,61 +213,45 @@ def _share(search: Search) -> Vector:
     n, size = len(search.b), max(SHARE[0], SHARE[1] * search.coordinates.rank)
     if 2 * size >= n:
         return np.arange(n)
-    large = np.argpartition(np.abs(search.r), n - size)[n - size :]
     others = np.random.default_rng(0).choice(n, size, replace=False)
-    return np.union1d(large, others)
+    return np.union1d(rows.largest(search.r, size), others)
 
 
 def _exchange(search: Search, tol: float, rounds: int) -> Status:
     """Linear programs on ever better rows: what an optimum on some rows violates is added, what is idle is left out."""
-    signed = _signed(search.r, _largest(search.r, FIRST * search.coordinates.rank + 1))
+    coordinates, rank = search.coordinates, search.coordinates.rank
+    first = rows.telling(coordinates.rows, search.r, (1.0 - NEARLY) * search.upper, FIRST * rank)
+    pairs, box = rows.signed(search.r, np.union1d(first, rows.largest(search.r, rank + 1))), BOX
     for _ in range(rounds):
         if search.met(tol):
             return Status.GAP
         if search.late:
             return Status.TIME
         y, r, scale = search.y, search.r, search.upper
-        rows, s = signed[:, 0], np.where(signed[:, 1] > 0, 1.0, -1.0)
-        Q = search.coordinates.rows(rows)
-        found = vertex.solve(Q, r[rows] / scale, s, search.deadline - time.perf_counter())
+        which, s = pairs[:, 0], pairs[:, 1].astype(float)
+        Q = coordinates.rows(which)
+        found = vertex.solve(Q, r[which] / scale, s, box, search.deadline - time.perf_counter())
         search.nlp += 1
         if found is None:
             return Status.TIME if search.late else Status.PRECISION
         there = search.look(y + scale * found.step)
         on = found.support
-        search.bound(rows[on], found.weights[on])
+        search.bound(which[on], found.weights[on])
         if not search.met(tol) and float(np.abs(there).max()) <= (1.0 + NEAR) * scale * found.value:
-            search.look(y + scale * vertex.polished(Q[on], r[rows[on]] / scale, s[on]))
-            search.bound(rows[on], found.weights[on])
+            search.look(y + scale * vertex.polished(Q[on], r[which[on]] / scale, s[on]))
+            search.bound(which[on], found.weights[on])
         search.note()
-        more = _violated(there, scale * found.value, signed, ADDED * search.coordinates.rank)
-        if not len(more):
+        more = rows.telling(coordinates.rows, there, scale * found.value, ADDED * rank)
+        new = rows.without(rows.signed(there, np.union1d(more, rows.largest(there, 1))), pairs)
+        if not len(new) and np.abs(found.step).max() > 0.99 * box:  # columns that are only scaled
+            box *= 10.0
+        elif not len(new):
             close = search.met(tol) or search.upper - search.lower <= search.rounding()
             return Status.GAP if close else Status.PRECISION
-        if len(signed) > MOST * search.coordinates.rank:
-            signed = signed[found.slack <= IDLE]
-        signed = np.vstack((signed, more))
+        if len(pairs) > MOST * rank:
+            pairs = pairs[found.slack <= IDLE]
+        pairs = np.vstack((pairs, new))
     return Status.GAP if search.met(tol) else Status.MAXITER
-
-
-def _largest(r: Vector, count: int) -> Vector:
-    """The rows with the largest residuals."""
-    return np.arange(r.size) if count >= r.size else np.argpartition(np.abs(r), r.size - count)[r.size - count :]
-
-
-def _signed(r: Vector, rows: Vector) -> Vector:
-    """Rows with the signs of their residuals."""
-    return np.column_stack((rows, np.where(r[rows] >= 0.0, 1, -1)))
-
-
-def _violated(r: Vector, value: float, signed: Vector, count: int) -> Vector:
-    """The signed rows that exceed the program's value, the worst ones, without those that are in it."""
-    size = np.abs(r)
-    rows = np.flatnonzero(size > value)
-    known = set(map(tuple, signed.tolist()))
-    worst = _signed(r, rows[np.argsort(-size[rows], kind="stable")[: count + len(signed)]])
-    new = [pair for pair in worst.tolist() if tuple(pair) not in known]
-    return np.array(new[: max(count, 1)], dtype=int).reshape(-1, 2)
 
 
 MESSAGES = {

@@ -1,9 +1,9 @@
 """The minimax problem on a few rows, by a linear program: its vertex, and the lower bound its multipliers prove.
 
-    min t  subject to  s_i (<q_i, step> + r_i) <= t, t >= 0,
+    min t  subject to  s_i (<q_i, step> + r_i) <= t, t >= 0, |step_j| <= box,
 
-posed as its dual, max sum_i m_i s_i r_i over m >= 0, sum m <= 1, sum_i m_i s_i q_i = 0: a basis of that is as large as
-there are columns, of the other as there are rows.  The value HiGHS reports is not used: for weights with
+posed as its dual, max sum_i m_i s_i r_i - box ||e||_1 over m >= 0, sum m <= 1, sum_i m_i s_i q_i = e: a basis of that
+is as large as there are columns, of the other as there are rows.  The value HiGHS reports is not used: for weights with
 A_B^T weights = 0 and ||weights||_1 = 1 every x has max|Ax - b| >= <weights, A_B x - b_B>, which is the same for every
 x, so it is computed at the best one, from weights that are projected until the equation holds to rounding.
 """
@@ -44,21 +44,25 @@ class Vertex:
         return np.flatnonzero(size > ACTIVE * size.max(initial=0.0))
 
 
-def solve(Q: Matrix, r: Vector, s: Vector, time_limit: float = math.inf) -> Vertex | None:
+def solve(Q: Matrix, r: Vector, s: Vector, box: float, time_limit: float = math.inf) -> Vertex | None:
     """The vertex for rows Q with residuals r, whose sizes are about 1, and signs s; None where HiGHS finds none."""
-    d = Q.shape[1]
-    turned = (scipy.sparse.diags_array(s) @ Q).T.tocsr() if is_sparse(Q) else (s[:, None] * Q).T
+    n, d = Q.shape
+    if is_sparse(Q):
+        one = scipy.sparse.eye_array(d)
+        turned = scipy.sparse.hstack(((scipy.sparse.diags_array(s) @ Q).T, one, -one), format="csr")
+    else:
+        turned = np.hstack(((s[:, None] * Q).T, np.eye(d), -np.eye(d)))
+    cost = np.concatenate((-s * r, np.full(2 * d, box)))
+    mass = np.concatenate((np.ones(n), np.zeros(2 * d)))[None, :]
     options: dict[str, float] = {"primal_feasibility_tolerance": FEASIBLE, "dual_feasibility_tolerance": FEASIBLE}
     if math.isfinite(time_limit):
         options["time_limit"] = max(time_limit, 0.0)
     methods = ("highs-ds", "highs-ipm") if d < MANY else ("highs-ipm", "highs-ds")
     for method in methods:
-        res = linprog(
-            -s * r, A_ub=np.ones((1, len(r))), b_ub=[1.0], A_eq=turned, b_eq=np.zeros(d), method=method, options=options
-        )
+        res = linprog(cost, A_ub=mass, b_ub=[1.0], A_eq=turned, b_eq=np.zeros(d), method=method, options=options)
         if res.status == 0:
             step, value = res.eqlin.marginals, -float(res.ineqlin.marginals[0])
-            return Vertex(step, value, s * res.x, value - s * (Q @ step + r))
+            return Vertex(step, value, s * res.x[:n], value - s * (Q @ step + r))
         if res.status == 1:  # out of time
             return None
     return None

@@ -1,0 +1,252 @@
+"""Matrix balancing: positive diagonal scalings that give a matrix the row and column sums asked for.
+
+Problem.    Find d_1, d_2 > 0 such that diag(d_1) K diag(d_2) has row sums r and column sums c, K >= 0.
+Algorithm.  log d_1 and log d_2 are the potentials of the transport problem with cost -log K and reg = 1, solved by its
+            semi-dual (see `scaling`); the stored entries of a sparse K are all that is ever looked at.
+Guarantee.  The error is that of the sums themselves.  Scalings exist iff some matrix with K's pattern of non-zeros has
+            these sums, and those of a set of rows that meets only the columns J never exceed those of J.  Where the
+            potentials run away along such a set, it is found and named: a proof that there are none.
+Reference.  Sinkhorn & Knopp (1967); Menon (1968) and Rothblum & Schneider (1989) for existence.
+
+>>> import numpy as np
+>>> res = balance([[1.0, 2.0], [3.0, 4.0]], [1.0, 1.0], [1.0, 1.0])
+>>> res.success, bool(np.allclose(res.matrix().sum(axis=1), 1.0))
+(True, True)
+>>> print(balance([[1.0, 0.0], [1.0, 0.0]], [1.0, 1.0], [1.0, 1.0]).message)
+No scaling exists: column 1 is to sum to 1, but has no entries.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.optimize import OptimizeResult
+from scipy.sparse import csr_array
+
+from .. import inputs
+from ..objectives.operators import Vector, as_matrix, is_sparse, quiet
+from ..objectives.transport import SemiDual
+from ..result import Status
+from .scaling import Solution, solve, stages
+from .transport import MAXITER, is_single, masses, same_sum
+
+TIE = 1e-12
+"""Sums of sets are equal within this share of the mass."""
+
+
+def balance(
+    K: Any,
+    r: npt.ArrayLike,
+    c: npt.ArrayLike,
+    *,
+    tol: float = 1e-8,
+    maxiter: int | None = None,
+    time_limit: float | None = None,
+) -> OptimizeResult:
+    """Scale the rows and columns of a non-negative matrix to given sums.
+
+    Parameters
+    ----------
+    K : array_like or sparse matrix, shape (n, m)
+        Non-negative and finite.  A sparse one is never made dense.
+    r, c : array_like
+        The row and column sums asked for: non-negative, of equal totals.  Where one is 0, so is the scaling.
+    tol : float
+        Stop when the sums are off by at most this share of their total (l_1).
+    maxiter, time_limit : optional
+        Limits on steps (10000 where none is given) and seconds.
+
+    Returns
+    -------
+    scipy.optimize.OptimizeResult
+        row, column (d_1 and d_2), log_row, log_column (where those overflow these do not), x (both logarithms, one
+        vector), matrix (call it: diag(d_1) K diag(d_2), of K's own kind), error (l_1, of the row and column sums
+        together, over the total), success (error <= tol), status (13 where it is proved that no scaling exists),
+        message, nit, npass (passes over the entries of K), method, trace (columns seconds, error, npass).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> res = balance(np.array([[1.0, 1.0], [0.0, 1.0]]), [2.0, 1.0], [1.0, 2.0])
+    >>> res.matrix().round(6)
+    array([[1., 1.],
+           [0., 1.]])
+    """
+    matrix = _matrix(K)
+    n, m = matrix.shape
+    left, right = masses(r, n, "r"), masses(c, m, "c")
+    total = same_sum(left, right, "r", "c", single=is_single(r, c))
+    problem = Balance.of(matrix, left / total, right / float(right.sum()), total)
+    tol = inputs.number("tol", tol, least=0.0)
+    limit = MAXITER if maxiter is None else inputs.count("maxiter", maxiter, least=0)
+    seconds = math.inf if time_limit is None else inputs.number("time_limit", time_limit, least=0.0, finite=False)
+    scaled = Scaled(K, *(np.full(length, -np.inf) for length in (n, m)))
+    if (why := problem.empty()) is not None:
+        return _result(scaled, None, tol, True, why)
+    dual = problem.dual()
+    regs = stages(1.0, problem.span, 0.0)
+    end = solve(dual, regs[0] * np.log(dual.b), regs, tol, limit, seconds, lambda v: problem.obstacle(v)[0])
+    v = problem.fill(scaled, end)
+    return _result(scaled, end, tol, *problem.obstacle(v))
+
+
+def _matrix(K: Any) -> Any:
+    """K checked; CSR without stored zeros where it is sparse."""
+    matrix = as_matrix(K if is_sparse(K) else np.asarray(K), "K")
+    if is_sparse(matrix):
+        matrix = csr_array(matrix, copy=True)
+        matrix.sum_duplicates()
+        matrix.eliminate_zeros()
+    values = matrix.data if is_sparse(matrix) else matrix
+    if values.size and float(values.min()) < 0.0:
+        raise ValueError(f"K must not be negative, got an entry of {float(values.min()):g}")
+    return matrix
+
+
+@dataclass(frozen=True)
+class Balance:
+    """The problem without the rows and columns whose sums are to be 0."""
+
+    K: Any
+    r: Vector
+    c: Vector
+    total: float
+    rows: npt.NDArray[np.int64]  # those kept
+    columns: npt.NDArray[np.int64]
+
+    @classmethod
+    def of(cls, K: Any, r: Vector, c: Vector, total: float) -> Balance:
+        """What is left."""
+        rows, columns = np.flatnonzero(r > 0.0), np.flatnonzero(c > 0.0)
+        if len(rows) < len(r) or len(columns) < len(c):
+            K = K[rows][:, columns]
+        return cls(K, r[rows], c[columns], total, rows, columns)
+
+    def empty(self) -> str | None:
+        """A row or a column that is to have a sum and has nothing else."""
+        for axis, kept, sums, name in ((1, self.rows, self.r, "row"), (0, self.columns, self.c, "column")):
+            lacking = np.flatnonzero(np.asarray((self.K > 0.0).sum(axis=axis)).ravel() == 0)
+            if lacking.size:
+                place, wanted = kept[lacking[0]], self.total * sums[lacking[0]]
+                return f"No scaling exists: {name} {place} is to sum to {wanted:g}, but has no entries."
+        return None
+
+    @property
+    def span(self) -> float:
+        """log of the largest entry over the smallest."""
+        values = self.K.data if is_sparse(self.K) else self.K[self.K > 0.0]
+        return math.log(float(values.max())) - math.log(float(values.min()))
+
+    @quiet
+    def dual(self) -> SemiDual:
+        """The costs -log K; inf where K is 0."""
+        if not is_sparse(self.K):
+            return SemiDual(-np.log(self.K, dtype=float), self.r, self.c, 1.0)
+        cost = csr_array((-np.log(self.K.data, dtype=float), self.K.indices, self.K.indptr), shape=self.K.shape)
+        return SemiDual(cost, self.r, self.c, 1.0)
+
+    def obstacle(self, v: Vector) -> tuple[bool, str]:
+        """Whether v proves that there is no scaling; and what it proves, in words.
+
+        The columns in the order of v, J the first k of them, I the rows that meet no others: r(I) <= c(J) is
+        necessary, and r(I) = c(J) leaves nothing for the other rows that meet J.
+        """
+        rank = np.empty(len(v), dtype=np.int64)
+        rank[np.argsort(v)] = np.arange(len(v))
+        low, high = self._reach(rank)
+        inside = np.cumsum(np.bincount(high, self.r, len(v)))
+        room = np.cumsum(np.bincount(rank, self.c, len(v)))
+        between = np.cumsum(np.bincount(low, minlength=len(v)) - np.bincount(high, minlength=len(v)))
+        short = inside - room
+        k = int(np.argmax(short))
+        if short[k] > TIE:
+            return True, f"No scaling exists: {self._words(high <= k, rank <= k, 'only')}."
+        tied = np.flatnonzero((short >= -TIE) & (between > 0))
+        if tied.size:
+            words = self._words(high <= tied[0], rank <= tied[0], "the same")
+            return False, f"It exists only in the limit: {words}, so that what other rows have there must vanish."
+        return False, ""
+
+    def _reach(self, rank: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """The least and the greatest rank among the columns that each row meets."""
+        if is_sparse(self.K):
+            met, starts = rank[self.K.indices], self.K.indptr[:-1]
+            return np.minimum.reduceat(met, starts), np.maximum.reduceat(met, starts)
+        pattern = self.K > 0.0
+        return np.where(pattern, rank, len(rank)).min(axis=1), np.where(pattern, rank, -1).max(axis=1)
+
+    def _words(self, rows: npt.NDArray[np.bool_], columns: npt.NDArray[np.bool_], how: str) -> str:
+        wanted, room = self.total * float(self.r[rows].sum()), self.total * float(self.c[columns].sum())
+        some, others = _named("row", self.rows[rows]), _named("column", self.columns[columns])
+        return f"all entries of {some}, with a sum of {wanted:g}, are in {others}, with a sum of {how} {room:g}"
+
+    def fill(self, scaled: Scaled, end: Solution) -> Vector:
+        """log d_1 and log d_2, both around the same middle; the latter is returned."""
+        u, v = end.dual.potentials(end.x, end.found)
+        u += math.log(self.total)
+        shift = 0.25 * (float(u.max() + u.min()) - float(v.max() + v.min()))
+        scaled.log_row[self.rows], scaled.log_column[self.columns] = u - shift, v + shift
+        return v
+
+
+def _named(noun: str, places: npt.NDArray[np.int64]) -> str:
+    """Up to five of them by number."""
+    names = ", ".join(map(str, places[:5])) + (", ..." if len(places) > 5 else "")
+    return f"{noun} {names}" if len(places) == 1 else f"{noun}s {names} ({len(places)} of them)"
+
+
+@dataclass(frozen=True)
+class Scaled:
+    """``res.matrix()``: made when it is asked for."""
+
+    K: Any
+    log_row: Vector
+    log_column: Vector
+
+    @quiet
+    def __call__(self) -> Any:
+        """diag(d_1) K diag(d_2) in K's own format; the logarithms are added first, so that nothing overflows."""
+        if not is_sparse(self.K):
+            K = np.asarray(self.K, dtype=float)
+            return np.exp(np.log(K) + self.log_row[:, None] + self.log_column)
+        out = self.K.tocsr(copy=True).astype(float)
+        rows = np.repeat(self.log_row, np.diff(out.indptr))
+        out.data = np.exp(np.log(out.data) + rows + self.log_column[out.indices])
+        return out.asformat(self.K.format)
+
+    def __repr__(self) -> str:
+        """How to get it."""
+        return f"<matrix of shape {np.shape(self.K)}: call it>"
+
+
+@quiet
+def _result(scaled: Scaled, end: Solution | None, tol: float, impossible: bool, note: str) -> OptimizeResult:
+    """What was found; nothing where there is no start (end is None)."""
+    error = 1.0 if end is None else end.error
+    status = Status.UNBOUNDED if end is None or (impossible and error > tol) else end.status
+    said = status.message.replace("the gradient's dual norm is", "the sums are")
+    if status is Status.UNBOUNDED:
+        said = "" if impossible else "The scalings grow without end: none seems to exist."
+    trace = {} if end is None else {name: end.trace[name] for name in ("seconds", "npass")}
+    if end is not None:
+        trace["error"] = end.trace["marginal_error"]
+    return OptimizeResult(
+        x=np.concatenate((scaled.log_row, scaled.log_column)),
+        row=np.exp(scaled.log_row),
+        column=np.exp(scaled.log_column),
+        log_row=scaled.log_row,
+        log_column=scaled.log_column,
+        matrix=scaled,
+        error=error,
+        success=error <= tol,
+        status=status.code,
+        message=f"{said} {note}".strip(),
+        nit=0 if end is None else end.nit,
+        npass=0 if end is None else end.npass,
+        method="hasd-newton",
+        trace=trace,
+    )

@@ -1,0 +1,312 @@
+"""l_q regression: min_x ||Ax - b||_q for 2 <= q < inf, with a certified lower bound.
+
+Problem.    min_x ||Ax - b||_q.  q = 2 is least squares, q = inf minimax; between them large residuals count for more
+            and more, and the solution is unique in Ax.
+Algorithm.  Least squares first, then q = 4, 8, 16, ... up to the power asked for, each stage minimising
+            (1/q) sum |z_i/s|^q with s = ||z||_q of the point it starts from, so that no power over- or underflows.
+            Columns of A are scaled by powers of two (which round nothing); with up to 512 of them A is replaced by the
+            orthonormal factor of its pivoted QR and every stage is `hasd-subspace` with the whole space in its span
+            from the start, otherwise `minimize(method="auto")`.
+Guarantee.  Doubling q is what keeps a stage easy: if x minimises ||z||_q, then ||z||_2q <= n^(1/2q) times its minimum,
+            so the function of the next stage starts within a factor n of its minimum, whatever q.
+            For every u with A^T u = 0 and ||u||_q* <= 1, ||Ay - b||_q >= -<b, u> for all y.  That u is the residual of
+            a least-squares fit with weights |z|^(q-2), times these weights, projected once more onto A^T u = 0 without
+            weights: Newton's step in the dual, so that the gap it certifies is the true one to second order.
+            A^T u is 0 up to rounding only.  What is left, v, is charged as ||v|| times the distance from x to a
+            minimiser (columns scaled to norm about 1): at most 2 n^(1/2-1/q) fun/sigma_min, known where A was
+            factored and not nearly rank-deficient; otherwise minimisers up to 100 (||x||_2 + n^(1/2-1/q) fun) away are
+            reckoned with, and only one further away could make `lower` too large.  Rounding in Ax - b is charged too.
+Reference.  Adil, Peng & Sachdeva (2019) for reweighted least squares in l_q; Fong & Saunders (2011) for LSMR.
+
+>>> import numpy as np
+>>> fit = lp_fit([[1.0], [1.0], [1.0]], [0.0, 0.0, 1.0], power=4)  # 2 x^3 = (1 - x)^3
+>>> round(float(fit.x[0]), 4), fit.success, bool(fit.gap <= 1e-8 * fit.fun)
+(0.4425, True, True)
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy.optimize import OptimizeResult
+from scipy.sparse.linalg import LinearOperator
+
+from .. import inputs
+from ..geometry import norm2
+from ..methods.base import State
+from ..minimize import minimize
+from ..objectives.affine import Affine
+from ..objectives.losses import PowerLoss, SquareLoss
+from ..objectives.operators import Matrix, Vector, apply, as_data, as_matrix, quiet
+from ..result import Status
+from .lp_spaces import Columns, Factored, Scaled, column_sizes, magnitude, norm, power_of_two, space_of
+
+REACH = 100.0
+"""Minimisers this far away, in sizes of the solution, are reckoned with where sigma_min is unknown or tiny."""
+ROUGH = 1e-2
+"""The gradient of a stage on the way falls to this part: its minimiser is only a start for the next."""
+ROUNDS = 25
+"""How often the last stage goes on from where its certificate was not good enough."""
+PASSES = 3
+"""Projections onto A^T u = 0 after the first: the second is nearly always enough."""
+BLUR = 8.0
+"""Roundings charged for a sum, as in ``hasd.objectives.dual``."""
+TRACE = ("seconds", "power", "fun", "lower", "nprod")
+EXACT = "Converged: the fit is exact, Ax = b up to rounding."
+CERTIFIED = "Converged: fun - lower <= tol * fun."
+SHORT = "{} The certified gap is {:.1e} of the value, above tol."
+
+
+@quiet
+def lp_fit(
+    A: Matrix,
+    b: npt.ArrayLike,
+    power: float = 4.0,
+    *,
+    tol: float = 1e-8,
+    maxiter: int | None = None,
+    time_limit: float | None = None,
+) -> OptimizeResult:
+    """Minimise ||Ax - b||_q, q = ``power``, and prove how close to the minimum the answer is.
+
+    Parameters
+    ----------
+    A : array, sparse matrix or LinearOperator
+        n x d, real, of any rank: where several x are best, the shortest is returned if A was factored.  That is
+        so up to 512 columns, which are written out as a float64 array (an operator by d products); else A is not copied
+        if it is float64.
+    b : array_like
+        n values.
+    power : float
+        q, 2 <= q < inf; each doubling of q costs one more stage.
+    tol : float
+        Relative: success is ``gap <= tol * fun``, or a fit that is exact up to rounding.  Rounding bounds what can be
+        proved: a condition number (columns scaled) of 1e8, or a fun of 1e-8 ||b||, leaves a gap of about 1e-6 fun.
+    maxiter, time_limit : optional
+        Limits on iterations over all stages (10000) and on seconds (checked between products; the certificate of the
+        point reached is still computed).
+
+    Returns
+    -------
+    scipy.optimize.OptimizeResult
+        x; fun = ||Ax - b||_q computed from x; lower, a bound that no y gets below (see the module's text for what is
+        charged); gap = fun - lower; success, status, message, nit, nfev; nprod, products with A or with the factor in
+        its place; method, power; residual = Ax - b; dual = u, with ||u||_q* = 1, A^T u = 0 up to rounding and
+        -<b, u> = lower before charges; trace: seconds, power, fun, lower, nprod, a row a stage (fun and lower of
+        ``power``, whatever power the stage had).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> t = np.linspace(-1, 1, 50)
+    >>> fit = lp_fit(np.vander(t, 6), np.exp(t), power=10)
+    >>> fit.success, bool(fit.lower <= fit.fun <= fit.lower * (1 + 1e-8)), bool(fit.fun < 1e-4)
+    (True, True, True)
+    """
+    q = inputs.number("power", power, least=2.0)
+    tol = inputs.number("tol", tol, least=0.0)
+    iterations = inputs.count("maxiter", 10_000 if maxiter is None else maxiter, least=0)
+    seconds = math.inf if time_limit is None else inputs.number("time_limit", time_limit, least=0.0, finite=False)
+    data, size = _scaled(A, b)
+    fit = Fit(data, space_of(data), q, iterations, time.perf_counter() + seconds)
+    status, text = _solve(fit, tol)
+    return _answer(fit, size, tol, status, text)
+
+
+class Seen(NamedTuple):
+    """A point and its residuals, from the data."""
+
+    c: Vector  # D x in units of size(b)
+    z: Vector  # A D^-1 c - b
+    fun: float  # ||z||_q
+
+
+@dataclass
+class Fit:
+    """Where a fit stands, in units of D and of size(b)."""
+
+    data: Scaled
+    space: Columns | Factored
+    q: float
+    iterations: float  # left
+    deadline: float
+    best: Seen = field(default_factory=lambda: Seen(np.zeros(0), np.zeros(0), math.inf))
+    lower: float = 0.0
+    u: Vector = field(default_factory=partial(np.zeros, 0))  # whose bound that is
+    charges: float = 0.0  # what was taken off the last bound
+    nit: int = 0
+    nfev: int = 0
+    nprod: int = 0  # beside those that data counts
+    method: str = "hasd-subspace"
+    began: float = field(default_factory=time.perf_counter)
+    rows: list[tuple[float, ...]] = field(default_factory=list)
+
+    def descend(self, f: Affine, y: Vector, tol: float, gtol: float = 0.0, state: State | None = None) -> Any:
+        """Go on minimising f, within what is left of the limits."""
+        before = 0 if state is None else state.iteration
+        left = max(self.deadline - time.perf_counter(), 0.0)
+        limits: dict[str, Any] = {"tol": tol, "gtol": gtol, "maxiter": before + self.iterations, "time_limit": left}
+        result = minimize(f, y, method=self.space.method(), trace=False, resume=state, **limits)
+        self.nit += result.nit - before
+        self.iterations -= result.nit - before
+        self.nfev += result.nfev
+        self.nprod += result.nprod + 2 * result.nrecord  # the answer is evaluated anew, from x: products like any other
+        self.method = result.method
+        return result
+
+    def look(self, y: Vector) -> Seen:
+        """What is at a point of the space; the best point is kept."""
+        c = self.space.point(y)
+        z = self.data.image(c)
+        seen = Seen(c, z, norm(z, self.q))
+        if seen.fun < self.best.fun:
+            self.best = seen
+        return seen
+
+    def note(self, power: float) -> None:
+        """A row of the trace."""
+        spent = time.perf_counter() - self.began
+        self.rows.append((spent, power, self.best.fun, self.lower, self.nprod + self.data.nprod))
+
+    def least(self, power: float, size: float) -> float:
+        """A gradient so small is rounding: that of Ax - b, in units of size, times the curvature power - 1."""
+        return BLUR * self.data.precision * (power - 1.0) * max(1.0, norm(self.data.b, power) / size)
+
+    @property
+    def exact(self) -> bool:
+        """Whether the residuals are what rounding leaves of b - b."""
+        return self.best.fun <= BLUR * self.data.precision * norm(magnitude(self.data, self.best.c), self.q)
+
+    def certify(self, seen: Seen, tol: float) -> float:
+        """The bound from a Newton step in the dual at that point; the relative gap that is left."""
+        zeta = seen.z / seen.fun
+        root = np.abs(zeta) ** (0.5 * self.q - 1.0)
+        u = root * self.space.leftover(root, root * zeta, 1e-3 * tol)
+        for _ in range(PASSES):
+            u /= norm(u, self.q / (self.q - 1.0))
+            left, blur = norm2(self.data.adjoint(u)), BLUR * self.data.precision * math.sqrt(seen.c.size) * norm2(u)
+            if left <= BLUR * blur:
+                self.charges = self._charges(seen, u, left + blur)
+                lower = float(u @ seen.z) - self.charges
+                if lower > self.lower:
+                    self.lower, self.u = lower, u
+                break
+            u = self.space.leftover(None, u, 0.0)
+        return (self.best.fun - self.lower) / self.best.fun
+
+    def _charges(self, seen: Seen, u: Vector, left: float) -> float:
+        """What rounding may have added to <u, z>, and <A^T u, y - c> at most, y a minimiser; ||u||_q* = 1."""
+        spread = u.size ** (0.5 - 1.0 / self.q) * seen.fun  # at least ||z||_2, and the same of a minimiser
+        distance = REACH * (norm2(seen.c) + spread)
+        if self.space.sigma > 0.0:
+            distance = min(distance, 2.0 * spread / self.space.sigma)
+        return BLUR * self.data.precision * float(np.abs(u) @ magnitude(self.data, seen.c)) + left * distance
+
+
+def _solve(fit: Fit, tol: float) -> tuple[Status, str]:
+    """Least squares, the stages, and the last one until its certificate is good enough."""
+    y = fit.space.start(lambda f, y, tol, gtol: fit.descend(f, y, tol, gtol).x)
+    seen = fit.look(y)
+    fit.note(2.0)
+    if fit.exact:
+        return Status.CONVERGED, EXACT
+    if (y.size == 0 or fit.q == 2.0) and fit.certify(seen, tol) <= tol:
+        fit.note(fit.q)
+        return Status.CONVERGED, CERTIFIED
+    power = 4.0
+    while power < fit.q:
+        size = norm(seen.z, power)
+        y = fit.descend(fit.space.objective(PowerLoss(power), size), y / size, ROUGH, fit.least(power, size)).x * size
+        seen = fit.look(y)
+        fit.note(power)
+        power *= 2.0
+    return _finish(fit, y, seen.fun, tol)
+
+
+def _finish(fit: Fit, y: Vector, size: float, tol: float) -> tuple[Status, str]:
+    """The last stage: the gap falls with the square of the gradient, which says how small that has to be."""
+    if y.size == 0:
+        return Status.PRECISION, SHORT.format(Status.PRECISION.message, 1.0)
+    f = fit.space.objective(SquareLoss() if fit.q == 2.0 else PowerLoss(fit.q), size)
+    least = fit.least(fit.q, size)
+    y, gtol, state, status, gap = y / size, max(math.sqrt(tol), least), None, Status.PRECISION, 1.0
+    for _ in range(ROUNDS):
+        result = fit.descend(f, y, 0.0, gtol, state)
+        state, y, status = result.state, result.x, next(s for s in Status if s.code == result.status)
+        seen = fit.look(y * size)
+        gap = fit.certify(seen, tol)
+        fit.note(fit.q)
+        if gap <= tol:
+            return Status.CONVERGED, CERTIFIED
+        # A gap that is mostly charges, or a gradient that is rounding: nothing to be gained.
+        if status is not Status.CONVERGED or gtol <= least or fit.charges >= 0.9 * gap * seen.fun:
+            break
+        gtol = max(norm2(result.jac) * min(max(0.5 * math.sqrt(tol / gap), 1e-3), 0.3), least)
+    status = Status.PRECISION if status is Status.CONVERGED else status
+    return status, SHORT.format(status.message, gap)
+
+
+def _scaled(A: Matrix, b: npt.ArrayLike) -> tuple[Scaled, float]:
+    """The data checked, b divided by a power of two that is returned, and the columns' sizes with them."""
+    A = as_matrix(A, "A")
+    if A.dtype != np.float64 and not isinstance(A, LinearOperator):
+        A = A.astype(np.float64)  # a bound to 1e-8 needs products better than float32's
+    b = as_data(b, A.shape[0], "b")
+    size = float(power_of_two(np.abs(b).max(keepdims=True))[0])
+    data = Scaled(A, b / size, column_sizes(A))
+    data.nprod = int(isinstance(A, LinearOperator))  # to find its size
+    return data, size
+
+
+def _returned(fit: Fit, size: float) -> tuple[Vector, Vector]:
+    """x in the units of the data, the shortest where there are many, and its residuals."""
+    data = fit.data
+    x, b = fit.best.c * size / data.D, data.b * size
+    residual = apply(data.A, x) - b
+    data.nprod += 1
+    short = fit.space.shortest(x, data.D)
+    if short is x:
+        return x, residual
+    other = apply(data.A, short) - b
+    data.nprod += 1
+    slack = BLUR * data.precision * size * norm(magnitude(data, fit.best.c), fit.q)
+    # Columns of very different size: rounding may spoil the projection.
+    return (short, other) if norm(other, fit.q) <= norm(residual, fit.q) + slack else (x, residual)
+
+
+def _answer(fit: Fit, size: float, tol: float, status: Status, text: str) -> OptimizeResult:
+    """The result in the units of the data; the value, and success, are those of the x handed back."""
+    x, residual = _returned(fit, size)
+    fun = norm(residual, fit.q)
+    lower = min(fit.lower * size, fun)
+    if text is CERTIFIED and not fun - lower <= tol * fun:
+        status, text = Status.PRECISION, SHORT.format(Status.PRECISION.message, 1.0 - lower / fun)
+    if not math.isfinite(fun):
+        status, text = Status.NONFINITE, "Ax - b overflows at the answer: rescale A or b."
+    columns = np.array(fit.rows).T
+    trace = dict(zip(TRACE, columns, strict=True))
+    for name in ("fun", "lower"):
+        trace[name] *= size
+    return OptimizeResult(
+        x=x,
+        fun=fun,
+        lower=lower,
+        gap=fun - lower,
+        success=status.success,
+        status=status.code,
+        message=text,
+        nit=fit.nit,
+        nfev=fit.nfev,
+        nprod=fit.nprod + fit.data.nprod,
+        method=fit.method,
+        power=fit.q,
+        residual=residual,
+        dual=fit.u,
+        trace=trace,
+    )

@@ -1,0 +1,67 @@
+"""Which rows a linear program is posed on: those with large residuals, and not all from one corner.
+
+Where rows come from a curve (a polynomial basis, a filter's frequencies) the largest residuals are neighbours in one
+peak, and say the same.  So candidates are taken in the order of a pivoted QR factorisation of their rows, weighted by
+their residuals: each is the one that says most beside those before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import scipy.linalg
+
+from ..objectives.operators import Matrix, Vector, is_sparse
+
+CANDIDATES = 3000
+"""Rows looked at, at most: the largest, and others at random."""
+PIVOTED = 500
+"""Columns up to which the rows are told apart; beyond, the largest are taken."""
+
+Rows = Callable[[Vector], Matrix]
+
+
+def largest(r: Vector, count: int) -> Vector:
+    """The rows with the largest residuals."""
+    return np.arange(r.size) if count >= r.size else np.argpartition(np.abs(r), r.size - count)[r.size - count :]
+
+
+def telling(rows_of: Rows, r: Vector, above: float, count: int) -> Vector:
+    """So many rows with residuals above that, which say different things; all of them where there are no more.
+
+    `rows_of` gives rows in coordinates with columns of one length.
+    """
+    size = np.abs(r)
+    found = np.flatnonzero(size > above)
+    if found.size <= count:
+        return found
+    order = found[np.argsort(-size[found], kind="stable")]
+    if order.size > CANDIDATES:
+        others = np.random.default_rng(0).choice(order.size - count, CANDIDATES - count, replace=False)
+        order = np.concatenate((order[:count], order[count + np.sort(others)])) if count < CANDIDATES else order[:count]
+    Q = rows_of(order)
+    if is_sparse(Q) or Q.shape[1] > PIVOTED:
+        return order[:count]
+    return order[_told_apart(Q * (size[order] - above)[:, None], count)]
+
+
+def _told_apart(weighted: Vector, count: int) -> Vector:
+    """Positions of so many rows: pivots, then pivots of what is left, and so on."""
+    left, taken = np.arange(len(weighted)), np.zeros(0, dtype=int)
+    while taken.size < count and left.size:
+        pivots = scipy.linalg.qr(weighted[left].T, mode="r", pivoting=True, check_finite=False)[1]
+        new = left[pivots[: min(weighted.shape[1], count - taken.size)]]
+        taken, left = np.concatenate((taken, new)), np.setdiff1d(left, new)
+    return taken
+
+
+def signed(r: Vector, rows: Vector) -> Vector:
+    """Rows with the signs of their residuals."""
+    return np.column_stack((rows, np.where(r[rows] >= 0.0, 1, -1)))
+
+
+def without(pairs: Vector, known: Vector) -> Vector:
+    """The signed rows that are not known."""
+    seen = set(map(tuple, known.tolist()))
+    return np.array([pair for pair in pairs.tolist() if tuple(pair) not in seen], dtype=int).reshape(-1, 2)

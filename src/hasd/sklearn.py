@@ -1,0 +1,197 @@
+"""scikit-learn estimators: linear models fitted in the maximum norm and in l_q, each with a certificate.
+
+Problem.    min over w, c of ||Xw + c - y||, in the maximum norm (`MinimaxRegressor`) or in l_q (`LpRegressor`).
+Algorithm.  `hasd.problems.chebyshev` and `hasd.problems.lp`; the intercept is a column of ones, beside which the
+            columns of a dense X are centred.  A sparse X stays sparse.
+Guarantee.  ``value_ - gap_`` is a lower bound on the error of every linear model on the training data.
+Needs scikit-learn 1.6 or newer: ``pip install "hasd[sklearn]"``.
+
+>>> import numpy as np
+>>> X = np.linspace(-1, 1, 101)[:, None]
+>>> model = MinimaxRegressor().fit(X, np.exp(X[:, 0]))
+>>> model.coef_.round(4), round(model.value_, 4), model.support_.size
+(array([1.1752]), 0.2788, 3)
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse
+from scipy.optimize import OptimizeResult
+
+from . import inputs
+from .problems.chebyshev import chebyshev
+from .problems.lp import lp_fit
+
+try:
+    from sklearn.base import BaseEstimator, RegressorMixin
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+except ImportError as error:
+    raise ImportError('hasd.sklearn needs scikit-learn 1.6 or newer: pip install "hasd[sklearn]"') from error
+
+__all__ = ["LpRegressor", "MinimaxRegressor"]
+
+Array = npt.NDArray[Any]
+
+
+class _Linear(RegressorMixin, BaseEstimator):
+    """What the two share: data in, X w + c out."""
+
+    fit_intercept: bool
+    tol: float
+    coef_: Array
+    intercept_: float
+    n_iter_: int
+    value_: float
+    gap_: float
+
+    def predict(self, X: Any) -> Array:
+        """X w + c for every row of X."""
+        check_is_fitted(self)
+        X = validate_data(self, X, accept_sparse="csr", dtype=(np.float64, np.float32), reset=False)
+        return np.asarray(X @ self.coef_ + self.intercept_)
+
+    def __sklearn_tags__(self) -> Any:
+        """Sparse X is welcome."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def _data(self, X: Any, y: Any) -> tuple[Any, Array]:
+        """X and y checked; X stays sparse where it is."""
+        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=(np.float64, np.float32), y_numeric=True)
+        return X, np.asarray(y, dtype=np.float64)
+
+    def _keep(self, result: OptimizeResult, centre: Array) -> None:
+        """The attributes from a fit of `_design`'s matrix."""
+        d = centre.size
+        self.coef_ = result.x[:d]
+        self.intercept_ = float(result.x[d] - centre @ self.coef_) if self.fit_intercept else 0.0
+        self.n_iter_, self.value_, self.gap_ = int(result.nit), float(result.fun), float(result.gap)
+        if not result.success:
+            warnings.warn(
+                f"{type(self).__name__} is within {result.gap:.3g} of the best fit, which is not what tol asks for: "
+                f"{result.message}",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+
+
+class MinimaxRegressor(_Linear):
+    """The linear model whose largest error is least: minimises max_i |<x_i, w> + c - y_i|.
+
+    There is no ``sample_weight``: a row that is repeated does not change a maximum.
+
+    Parameters
+    ----------
+    fit_intercept : bool
+        Whether there is a c.
+    tol : float
+        The relative gap to certify; where it is not reached a ConvergenceWarning says what was.
+
+    Attributes
+    ----------
+    coef_, intercept_ : w and c.
+    value_ : the largest error on the training data.
+    gap_ : no linear model has a largest error below ``value_ - gap_``.
+    support_ : the rows that prove it.
+    n_iter_ : iterations of the smoothed problem.
+    n_features_in_, feature_names_in_ : as everywhere.
+
+    Examples
+    --------
+    >>> MinimaxRegressor().fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 0.0]).predict([[5.0]])
+    array([0.5])
+    """
+
+    support_: Array
+
+    def __init__(self, fit_intercept: bool = True, tol: float = 1e-9) -> None:
+        """Keep the parameters."""
+        self.fit_intercept = fit_intercept
+        self.tol = tol
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit to the rows of X and the values y."""
+        X, y = self._data(X, y)
+        A, centre = _design(X, self.fit_intercept)
+        result = chebyshev(A, y, tol=self.tol)
+        self.support_ = np.sort(result.active)
+        self._keep(result, centre)
+        return self
+
+
+class LpRegressor(_Linear):
+    """The linear model with the least sum of q-th powers of errors: minimises (sum_i s_i |<x_i, w> + c - y_i|^q)^(1/q).
+
+    Parameters
+    ----------
+    power : float
+        q, at least 2: least squares at 2, the larger the more the largest errors count.
+    fit_intercept : bool
+        Whether there is a c.
+    tol : float
+        The relative gap to certify; where it is not reached a ConvergenceWarning says what was.
+
+    Attributes
+    ----------
+    coef_, intercept_ : w and c.
+    value_ : what is minimised, on the training data.
+    gap_ : no linear model has less than ``value_ - gap_``.
+    n_iter_ : iterations over all stages.
+    n_features_in_, feature_names_in_ : as everywhere.
+
+    Examples
+    --------
+    >>> model = LpRegressor(power=4, fit_intercept=False).fit([[1.0], [1.0], [1.0]], [0.0, 0.0, 1.0])
+    >>> model.coef_.round(4), bool(model.gap_ <= 1e-8 * model.value_)
+    (array([0.4425]), True)
+    """
+
+    def __init__(self, power: float = 4.0, fit_intercept: bool = True, tol: float = 1e-8) -> None:
+        """Keep the parameters."""
+        self.power = power
+        self.fit_intercept = fit_intercept
+        self.tol = tol
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit to the rows of X and the values y; a weight of 2 is a row that is there twice, of 0 one that is not."""
+        power = inputs.number("power", self.power, least=2.0)
+        X, y = self._data(X, y)
+        top, rows = 1.0, None
+        if sample_weight is not None:
+            weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+            there = weights > 0.0
+            if not there.any():
+                raise ValueError("sample_weight must have an entry above 0")
+            X, y, weights = X[there], y[there], weights[there]
+            top, rows = float(weights.max()) ** (1.0 / power), (weights / weights.max()) ** (1.0 / power)
+        A, centre = _design(X, self.fit_intercept)
+        if rows is not None:
+            A = scipy.sparse.diags_array(rows, format="csr") @ A if scipy.sparse.issparse(A) else rows[:, None] * A
+            y = rows * y
+        result = lp_fit(A, y, power, tol=self.tol)
+        result.fun, result.gap = top * result.fun, top * result.gap
+        self._keep(result, centre)
+        return self
+
+
+def _design(X: Any, intercept: bool) -> tuple[Any, Array]:
+    """X with a column of ones where there is an intercept, and what was taken off its columns.
+
+    Centring keeps a column that varies little beside its mean apart from the ones; and where many models are best, the
+    shortest x is then the one with the shortest w.  Of a sparse X nothing is taken off, as that would fill it.
+    """
+    n, d = X.shape
+    if not intercept:
+        return X, np.zeros(d)
+    if scipy.sparse.issparse(X):
+        return scipy.sparse.hstack((X, np.ones((n, 1))), format="csr"), np.zeros(d)
+    X = X.astype(np.float64, copy=False)
+    centre = X.mean(axis=0)
+    return np.column_stack((X - centre, np.ones(n))), centre

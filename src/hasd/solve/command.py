@@ -1,0 +1,188 @@
+"""``hasd solve``: the options, and the run from the file to the exit code."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import fields
+from pathlib import Path
+
+from .contents import Request
+from .faults import FileProblem, printable
+from .problems import solve
+from .read import READERS, read
+from .settings import PROBLEMS, Settings
+from .summary import row, summary
+from .write import write
+
+SOLVED, FAILED, BAD_FILE, NOT_SOLVED = 0, 1, 3, 4
+"""Exit codes; argparse itself ends with 2 on a wrong usage."""
+EPILOG = """\
+problems:
+{problems}
+
+formats, by extension (.gz and .bz2 around a text are undone) or --format:
+  csv       a table; names in the first line or none; comma, semicolon, tab or blanks
+  npz       arrays A or X and b, y or target; transport: C and, if not uniform, a and b; one array alone is a table
+  npy       a table
+  svmlight  .svm, .svmlight, .libsvm: sparse rows "target index:value ..."
+  parquet   a table (needs pyarrow)
+  Transport takes a table as the cost matrix.  Any other extension: the file's first bytes and row decide.
+
+exit codes:
+  0  solved: the tolerance was met
+  1  failed otherwise: nothing could be written, out of memory, a library is missing
+  2  wrong usage
+  3  the file cannot be used; one line on stderr says where and why
+  4  not solved: a limit came first, or the problem has no minimum; what was found is still told and written
+"""
+
+
+def add_options(one: argparse.ArgumentParser) -> None:
+    """The options of ``hasd solve``."""
+    one.formatter_class = argparse.RawDescriptionHelpFormatter
+    one.epilog = EPILOG.format(problems="\n".join(f"  {name:10}{text}" for name, text in PROBLEMS.items()))
+    one.add_argument("file", metavar="FILE", help="the data")
+    one.add_argument("--problem", choices=list(PROBLEMS), required=True, help="what is to be solved")
+    one.add_argument(
+        "--target", metavar="COLUMN", help="name or index (from 0; -1: the last) of the column that is b or y, in an "
+        "npz the array's name (default: the last column)"
+    )  # fmt: skip
+    one.add_argument("--power", type=at_least(2), metavar="Q", help="lp: the power of the loss (default: 4)")
+    one.add_argument(
+        "--norm", type=norm, metavar="P", help="logistic, lse: the geometry, 2 to inf (default: the method chooses)"
+    )
+    one.add_argument(
+        "--reg", type=above_zero, help="transport: the entropy's weight (default: 1%% of the costs' range)"
+    )
+    one.add_argument("--alpha", type=above_zero, help="lse: the smoothing (default: 1)")
+    one.add_argument("--ridge", type=at_least(0), help="logistic, lse: the weight of ||x||^2/2 (default: 0)")
+    one.add_argument(
+        "--intercept", action=argparse.BooleanOptionalAction, help="add a column of ones (default: the data as it is)"
+    )
+    one.add_argument(
+        "--tol", type=above_zero, help="what to reach.  minimax, lp: the relative gap (default: 1e-9, 1e-8); logistic, "
+        "lse: the gradient's norm over that at 0 (1e-8); transport: the error of the marginals (1e-6)"
+    )  # fmt: skip
+    one.add_argument("--time-limit", type=above_zero, metavar="SECONDS", help="of solving, reading aside")
+    one.add_argument("--maxiter", type=whole, metavar="N", help="iterations at most")
+    one.add_argument("--out", type=Path, metavar="DIR", help="write solution.npz, solution.json, convergence.png there")
+    one.add_argument("--format", choices=list(READERS), help="not by the extension")
+    one.add_argument(
+        "--header", choices=("auto", "yes", "no"), default="auto", help="csv: does the first line hold names?"
+    )
+    one.add_argument(
+        "--max-memory", type=memory, default="4G", metavar="SIZE", help="refuse files whose numbers take more, "
+        "e.g. 500M (default: 4G)"
+    )  # fmt: skip
+    one.set_defaults(usage=one.error)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Read, solve, tell, write; the exit code."""
+    names = [field.name for field in fields(Settings) if field.name != "progress"]
+    settings = Settings(**{name: getattr(options, name) for name in names}, progress=sys.stderr.isatty())
+    misplaced = settings.misplaced()
+    if misplaced:
+        options.usage(misplaced)
+    try:
+        data = read(options.file, _request(options), options.format)
+    except FileProblem as problem:
+        print(f"hasd: error: {problem}", file=sys.stderr)
+        return BAD_FILE
+    if options.out is not None:
+        options.out.mkdir(parents=True, exist_ok=True)  # before the work, not after
+    try:
+        solution = solve(data, settings)
+    except Exception as error:  # one line, as for a file; python -X dev shows where
+        if sys.flags.dev_mode:
+            raise
+        what = "more memory than there is" if isinstance(error, MemoryError) else f"{type(error).__name__}: {error}"
+        print(f"hasd: error: {printable(f'{options.file}: solving failed: {what}')}", file=sys.stderr)
+        return FAILED
+    say(summary(options.file, settings.problem, solution))
+    if options.out is not None:
+        paths, note = write(solution, settings, options.file, options.out)
+        say(row("written", ", ".join(str(path) for path in paths)))
+        if note:
+            say(row("note", note))
+    return SOLVED if solution.solved else NOT_SOLVED
+
+
+def _request(options: argparse.Namespace) -> Request:
+    return Request(
+        cost=options.problem == "transport",
+        labels=options.problem == "logistic",
+        optional=options.problem == "lse",
+        target=options.target,
+        header=options.header,
+        limit=options.max_memory,
+    )
+
+
+def say(text: str) -> None:
+    """Print, whatever letters the terminal knows, and whether or not somebody still reads."""
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    try:
+        print(text.encode(encoding, "backslashreplace").decode(encoding), flush=True)
+    except BrokenPipeError:  # `| head` has seen enough; the files are still to be written
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def at_least(least: float) -> Callable[[str], float]:
+    """A type for argparse: finite numbers from this one on."""
+
+    def number(text: str) -> float:
+        value = _float(text)
+        if not (least <= value < math.inf):
+            raise argparse.ArgumentTypeError(f"must be a number of at least {least}, got {text!r}")
+        return value
+
+    return number
+
+
+def above_zero(text: str) -> float:
+    """A positive finite number."""
+    value = _float(text)
+    if not 0.0 < value < math.inf:
+        raise argparse.ArgumentTypeError(f"must be a number above 0, got {text!r}")
+    return value
+
+
+def norm(text: str) -> float:
+    """A norm's p."""
+    value = _float(text)
+    if not value >= 2.0:
+        raise argparse.ArgumentTypeError(f"must be a number from 2 to inf, got {text!r}")
+    return value
+
+
+def whole(text: str) -> int:
+    """A whole number above 0."""
+    if not (text.isascii() and text.isdecimal() and len(text) < 19 and int(text) > 0):
+        raise argparse.ArgumentTypeError(f"must be a whole number of at least 1, got {text!r}")
+    return int(text)
+
+
+def memory(text: str) -> float:
+    """Bytes, with K, M, G or T for the powers of 1024.
+
+    >>> memory("500M") == 500 * 2**20
+    True
+    """
+    plain = text.upper().removesuffix("B").removesuffix("I")
+    unit = 1024.0 ** (" KMGT".find(plain[-1:]) if plain[-1:] in ("K", "M", "G", "T") else 0)
+    value = _float(plain.rstrip("KMGT")) * unit
+    if not 0.0 < value < math.inf:
+        raise argparse.ArgumentTypeError(f"must be a size such as 500M or 4G, got {text!r}")
+    return value
+
+
+def _float(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan

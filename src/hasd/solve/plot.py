@@ -1,0 +1,84 @@
+"""The figure of a run: value and lower bound over time, and how far they are apart."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..experiments.style import COLORS, RC, legend_below
+from .problems import Solution
+
+WIDE = 100.0
+"""Values that differ by more than this factor are drawn on a logarithmic axis."""
+
+
+def plot(solution: Solution, problem: str, path: Path) -> None:
+    """Draw it; an ImportError where matplotlib is not there."""
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    look: Any = RC  # matplotlib's stubs want the names spelled out
+    with rc_context(look):
+        figure = Figure(figsize=(8.0, 3.6), layout="constrained")
+        left, right = figure.subplots(1, 2)
+        _values(left, solution)
+        _distance(right, solution)
+        figure.suptitle(f"{problem}: {'solved' if solution.solved else 'not solved'}", fontsize=10)
+        for axes in (left, right):
+            axes.locator_params(axis="x", nbins=6)
+        legend_below(figure, left, 3)
+        figure.savefig(path)
+
+
+def _columns(solution: Solution) -> tuple[np.ndarray, np.ndarray, np.ndarray, str]:
+    """Time in a unit that keeps its numbers short, value, bound, and that unit."""
+    seconds, fun, lower = (solution.trace[name] for name in ("seconds", "fun", "lower"))
+    short = seconds.size > 0 and seconds[-1] < 1.0
+    return seconds * (1000.0 if short else 1.0), fun, lower, "milliseconds" if short else "seconds"
+
+
+def _values(axes: Any, solution: Solution) -> None:
+    """Value and bound; the bound that is known only at the end is a level."""
+    when, fun, lower, unit = _columns(solution)
+    marker = "o" if len(when) <= 30 else None
+    shown = np.isfinite(lower)
+    axes.plot(when, fun, color=COLORS[0], marker=marker, markersize=3, label=solution.value_label)
+    if shown.any():
+        axes.plot(
+            when[shown], lower[shown], color=COLORS[1], linestyle="--", marker=marker, markersize=3,
+            label="certified lower bound"
+        )  # fmt: skip
+    if np.isfinite(solution.lower):
+        axes.axhline(solution.lower, color=COLORS[2], linestyle=":", label="final lower bound")
+    axes.set(xlabel=unit, ylabel="value", title="value and lower bound")
+    _scale(axes, fun[np.isfinite(fun)], lower[shown])
+
+
+def _scale(axes: Any, fun: np.ndarray, lower: np.ndarray) -> None:
+    """A logarithmic axis for positive values of different sizes; else the values' range, early bounds cut off."""
+    both = np.concatenate((fun, lower))
+    if not fun.size:
+        return
+    if both.min() > 0.0 and both.max() > WIDE * both.min():
+        axes.set_yscale("log")
+        return
+    axes.ticklabel_format(axis="y", useOffset=False)
+    span = float(np.ptp(fun))
+    if lower.size and span > 1e-9 * abs(fun.min()) and lower.min() < fun.min() - 2.0 * span:
+        axes.set_ylim(fun.min() - span, fun.max() + 0.1 * span)
+
+
+def _distance(axes: Any, solution: Solution) -> None:
+    """The value minus the bound of the time, and minus the final one: each in its bound's colour and dashes."""
+    when, fun, lower, unit = _columns(solution)
+    drawn = False
+    for values, color, dashes in ((fun - lower, COLORS[1], "--"), (fun - solution.lower, COLORS[2], ":")):
+        good = np.isfinite(values) & (values > 0.0)
+        if good.any():
+            axes.semilogy(when[good], values[good], color=color, linestyle=dashes)
+            drawn = True
+    axes.set(xlabel=unit, ylabel="gap", title="value minus each lower bound")
+    if not drawn:
+        axes.text(0.5, 0.5, "no lower bound, or no gap left", ha="center", transform=axes.transAxes)

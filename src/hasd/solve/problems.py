@@ -1,0 +1,251 @@
+"""From data and settings to a solution: one function a problem, each a call of the library."""
+
+from __future__ import annotations
+
+import math
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+
+from .data import Cost, Data, Pair
+from .settings import Settings
+from .waiting import waiting
+
+ROWS = 1000
+"""Rows of the trace, about: enough for a figure, however long the run."""
+GRADIENT_TOL, MINIMAX_TOL, LP_TOL, TRANSPORT_TOL = 1e-8, 1e-9, 1e-8, 1e-6
+REG = 0.01
+"""The default regularisation of transport, as a part of the costs' range."""
+
+LATE = 10
+"""Steps towards the certificate where the time is up already."""
+FAR = ", unless it is over 100 times as large as this x and its Newton step"
+"""What the certificate without a ridge has to leave out: see ``Affine.duality_gap``."""
+
+
+@dataclass(frozen=True)
+class Solution:
+    """What a solver found, ready to be told."""
+
+    size: str  # of the data, for people
+    fun: float
+    lower: float  # -inf where nothing is certified
+    proves: str  # what the lower bound means
+    solved: bool
+    message: str
+    method: str
+    why: str  # that method
+    seconds: float
+    nit: int
+    nprod: int
+    trace: dict[str, np.ndarray]  # seconds, fun, lower
+    arrays: dict[str, np.ndarray]  # for solution.npz
+    scalars: dict[str, Any]  # for solution.json, beside those above
+    notes: tuple[str, ...] = ()
+    value_label: str = "value"  # in the figure
+
+    @property
+    def gap(self) -> float:
+        """The value minus the bound."""
+        return self.fun - self.lower
+
+
+def solve(data: Data, settings: Settings) -> Solution:
+    """Solve the problem that the settings name."""
+    began = time.perf_counter()
+    solver: dict[str, Callable[[Any, Settings], Found]] = {
+        "minimax": _minimax,
+        "lp": _lp,
+        "logistic": _logistic,
+        "lse": _lse,
+        "transport": _transport,
+    }
+    alive = settings.progress and settings.problem not in ("logistic", "lse")  # those two have a bar
+    with np.errstate(all="ignore"), warnings.catch_warnings(), waiting(alive, settings.problem, settings.time_limit):
+        warnings.simplefilter("ignore")  # the result says how it went
+        found = solver[settings.problem](data, settings)
+    seconds = time.perf_counter() - began
+    res, within = found.res, found.tol * max(abs(found.res.fun), found.scale)
+    columns = {name: np.asarray(res.trace[name], dtype=float) for name in ("seconds", "fun", "lower")}
+    return Solution(
+        size=_size(data, settings),
+        fun=float(res.fun),
+        lower=-math.inf if math.isnan(found.lower) else found.lower,
+        proves=found.proves,
+        solved=math.isfinite(res.fun) and (bool(res.success) or res.fun - found.lower <= within),
+        message=res.message.partition(" Chosen: ")[0],
+        method=found.method,
+        why=found.why,
+        seconds=seconds,
+        nit=int(res.nit),
+        nprod=found.nprod,
+        trace=columns,
+        arrays=found.arrays | _arrays(res),
+        value_label=found.value_label,
+        scalars=found.scalars | {"tol": found.tol, "status": int(res.status), "message": res.message},
+        notes=data.notes + found.notes,
+    )
+
+
+@dataclass(frozen=True)
+class Found:
+    """A solver's result, and what only its problem knows about it."""
+
+    res: Any  # an OptimizeResult
+    lower: float
+    proves: str
+    method: str
+    why: str
+    tol: float
+    nprod: int
+    scale: float = 0.0  # the gap is measured by the value, or by this where it is larger
+    arrays: dict[str, np.ndarray] = field(default_factory=dict)
+    scalars: dict[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    value_label: str = "value"
+
+
+def _minimax(data: Pair, settings: Settings) -> Found:
+    from ..problems.chebyshev import chebyshev
+
+    tol = MINIMAX_TOL if settings.tol is None else settings.tol
+    res = chebyshev(_matrix(data, settings), data.b, **(settings.limits() | {"tol": tol}))
+    return Found(
+        res,
+        float(res.lower),
+        "no x has a largest residual below the lower bound",
+        "exchange",
+        "the smoothed maximum by hasd finds the rows that matter, linear programs on those rows the exact answer",
+        tol,
+        int(res.nprod),
+        arrays=_fit(res.x, data, settings),
+        scalars={"rank": int(res.rank), "linear_programs": int(res.nlp), "active_rows": len(res.active)},
+    )
+
+
+def _lp(data: Pair, settings: Settings) -> Found:
+    from ..problems.lp import lp_fit
+
+    tol = LP_TOL if settings.tol is None else settings.tol
+    power = 4.0 if settings.power is None else settings.power
+    res = lp_fit(_matrix(data, settings), data.b, power=power, **(settings.limits() | {"tol": tol}))
+    return Found(
+        res,
+        float(res.lower),
+        "no x has a residual norm below the lower bound",
+        str(res.method),
+        f"from least squares to power {power:g} in stages, each started at the last one's answer",
+        tol,
+        int(res.nprod),
+        arrays=_fit(res.x, data, settings),
+        scalars={"power": power},
+    )
+
+
+def _logistic(data: Pair, settings: Settings) -> Found:
+    from ..objectives import Logistic
+
+    ridge = settings.ridge or 0.0
+    notes = ("The ridge holds the intercept too.",) if ridge and settings.intercept else ()
+    f = Logistic(_matrix(data, settings), data.b, ridge=ridge)
+    return _smooth(f, data, settings, {"ridge": ridge}, notes)
+
+
+def _lse(data: Pair, settings: Settings) -> Found:
+    from ..objectives import LogSumExp
+
+    ridge, alpha = settings.ridge or 0.0, 1.0 if settings.alpha is None else settings.alpha
+    f = LogSumExp(_matrix(data, settings), data.b, alpha=alpha, ridge=ridge)
+    return _smooth(f, data, settings, {"ridge": ridge, "alpha": alpha}, ())
+
+
+def _smooth(f: Any, data: Pair, settings: Settings, scalars: dict[str, Any], notes: tuple[str, ...]) -> Found:
+    """minimize, and afterwards the best lower bound on the minimum: the dual's, or the run's own with a ridge."""
+    from ..minimize import minimize
+    from ..result import Status
+
+    tol = GRADIENT_TOL if settings.tol is None else settings.tol
+    limits = settings.limits() | {"tol": tol}
+    progress = settings.progress and find_spec("tqdm") is not None
+    res = minimize(f, np.zeros(f.dimension), p=settings.norm, progress=progress, trace=ROWS, **limits)
+    before = f.nprod
+    late = res.status == Status.TIME.code
+    gaps = [f.duality_gap(res.x, iterations=LATE if late else 100), res.gap() if f.ridge > 0.0 else math.inf]
+    gap = min((gap for gap in gaps if not math.isnan(gap)), default=math.inf)
+    chosen = res.message.partition("Chosen: ")[2].partition(", as ")[2].partition(". ")[0].rstrip(".")
+    return Found(
+        res,
+        float(res.fun) - max(gap, 0.0),
+        "no x has a value below the lower bound" + ("" if f.ridge > 0.0 else FAR),
+        str(res.method),
+        chosen or f"the norm was given: p = {res.p:g}",
+        tol,
+        int(res.nprod + f.nprod - before),
+        scale=abs(float(res.trace["fun"][0])),
+        arrays=_fit(res.x, data, settings) | {"gradient": res.jac},
+        scalars=scalars | {"p": str(res.p), "gradient_norm": float(np.linalg.norm(res.jac))},
+        notes=notes,
+    )
+
+
+def _transport(data: Cost, settings: Settings) -> Found:
+    from ..problems.transport import transport
+
+    tol = TRANSPORT_TOL if settings.tol is None else settings.tol
+    spread = float(data.C.max() - data.C.min())
+    reg = settings.reg if settings.reg is not None else REG * spread or 1.0
+    res = transport(data.C, data.a, data.b, reg, **(settings.limits() | {"tol": tol}))
+    # before the end no plan has the right marginals, and what the trace calls fun bounds nothing
+    res.trace["fun"] = np.full_like(res.trace["lower"], res.fun)
+    return Found(
+        res,
+        float(res.lower),
+        "no plan with these marginals has a regularised cost below the lower bound",
+        str(res.method),
+        "Newton's method on the dual where the plan is sparse, from a large reg down to the one asked for",
+        tol,
+        round(res.npass),
+        arrays={"u": res.u, "v": res.v, "plan": res.plan()},
+        scalars={"reg": reg, "cost": float(res.cost), "marginal_error": float(res.marginal_error)},
+        value_label="value of the plan, made at the end",
+        notes=() if settings.reg is not None else (f"--reg was not given: {reg:.6g}, {REG:.0%} of the costs' range.",),
+    )
+
+
+def _matrix(data: Pair, settings: Settings) -> Any:
+    """A, with a column of ones where an intercept is asked for."""
+    if not settings.intercept:
+        return data.A
+    ones = np.ones((data.A.shape[0], 1))
+    if isinstance(data.A, np.ndarray):
+        return np.hstack((data.A, ones))
+    from scipy.sparse import csr_array, hstack
+
+    return csr_array(hstack((data.A, csr_array(ones)), format="csr"))
+
+
+def _fit(x: np.ndarray, data: Pair, settings: Settings) -> dict[str, np.ndarray]:
+    """The coefficients, the intercept apart, and the names they go with."""
+    coefficients = x[:-1] if settings.intercept else x
+    out = {"x": x, "coef": coefficients, "intercept": np.asarray(x[-1] if settings.intercept else 0.0)}
+    return out if data.columns is None else out | {"columns": np.array(data.columns, dtype=str)}
+
+
+def _arrays(res: Any) -> dict[str, np.ndarray]:
+    """What else a solver proves its answer with, as far as it has it."""
+    names = ("active", "signs", "multipliers", "residual", "dual")
+    return {name: np.asarray(res[name]) for name in names if name in res}
+
+
+def _size(data: Data, settings: Settings) -> str:
+    if isinstance(data, Cost):
+        return f"{data.C.shape[0]} x {data.C.shape[1]} costs"
+    n, d = data.A.shape
+    kind = "dense" if isinstance(data.A, np.ndarray) else f"sparse, {data.A.nnz} entries"
+    intercept = "with intercept" if settings.intercept else "no intercept"
+    return f"{n} rows, {d} columns, {kind}; target: {data.target}; {intercept}"

@@ -1,0 +1,96 @@
+"""The one way from a file to data: whatever is wrong with the file leaves here as a `FileProblem`."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import warnings
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+from .arrays import read_npy, read_npz
+from .contents import Contents, Request
+from .data import Data, arranged
+from .faults import Fault, FileProblem, told, within
+from .lines import lines
+from .parquet import read_parquet
+from .svmlight import ROW, read_svmlight
+from .table import read_table
+
+READERS: dict[str, Callable[[str, Request], Contents]] = {
+    "csv": read_table,
+    "npz": read_npz,
+    "npy": read_npy,
+    "svmlight": read_svmlight,
+    "parquet": read_parquet,
+}
+EXTENSIONS = {
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".npz": "npz",
+    ".npy": "npy",
+    ".svm": "svmlight",
+    ".svmlight": "svmlight",
+    ".libsvm": "svmlight",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+}
+MAGIC = {b"\x93NUMPY": "npy", b"PK\x03\x04": "npz", b"PAR1": "parquet"}
+"""First bytes, for files whose extension says nothing."""
+
+
+def read(path: str | os.PathLike[str], request: Request, format: str | None = None) -> Data:
+    """The data of a file; a `FileProblem` where there is none to be had, and no other exception."""
+    name = os.fspath(path)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of NumPy's and Python's parsers: a file is good or it is refused
+            _check_file(name, request.limit)
+            contents = READERS[format or guess(name)](name, request)
+            return arranged(contents, request)
+    except Fault as fault:
+        raise FileProblem(name, fault.place, fault.text) from None
+    except OSError as error:
+        damaged = error.errno in (None, errno.EINVAL)  # of a seek to where a damaged archive points
+        raise FileProblem(name, "", f"damaged or cut off: {told(error)}" if damaged else str(error.strerror)) from None
+    except MemoryError:
+        raise FileProblem(name, "", "reading it takes more memory than there is") from None
+    except ImportError as error:
+        raise FileProblem(name, "", f"reading this format needs pyarrow: pip install pyarrow ({error})") from None
+    except zipfile.BadZipFile as error:
+        raise FileProblem(name, "", f"not an npz archive, or damaged or cut off: {told(error)}") from None
+    except Exception as error:  # parsers of other people (zlib, pyarrow) raise what they like on damaged data
+        raise FileProblem(name, "", f"cannot be read: {told(error)}") from None
+
+
+def _check_file(name: str, limit: float) -> None:
+    """Refuse what is no file (a pipe would hang the reader, a device never end), is empty, or too large."""
+    status = os.stat(name)
+    if stat.S_ISDIR(status.st_mode):
+        raise Fault("", "is a directory")
+    if not stat.S_ISREG(status.st_mode):
+        raise Fault("", "not a regular file")
+    if status.st_size == 0:
+        raise Fault("", "the file is empty")
+    within(status.st_size, limit, "")
+
+
+def guess(name: str) -> str:
+    """The format by the extension, .gz and .bz2 left aside; by the first bytes and the first row where that is silent.
+
+    >>> guess("data.CSV.gz"), guess("train.libsvm")
+    ('csv', 'svmlight')
+    """
+    path = Path(name.lower())
+    extension = path.with_suffix("").suffix if path.suffix in (".gz", ".bz2") else path.suffix
+    if extension in EXTENSIONS:
+        return EXTENSIONS[extension]
+    with open(name, "rb") as file:
+        start = file.read(6)
+    for magic, format in MAGIC.items():
+        if start.startswith(magic):
+            return format
+    row = next(lines(name, float("inf")), (0, ""))[1]
+    return "svmlight" if ":" in row and ROW.fullmatch(row.split("#", 1)[0]) else "csv"

@@ -1,0 +1,54 @@
+"""The problems that ``hasd solve`` knows, and the settings each of them takes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+PROBLEMS = {
+    "minimax": "min over x of max_i |<a_i, x> - b_i|",
+    "lp": "min over x of (sum_i |<a_i, x> - b_i|^q)^(1/q), q = --power",
+    "logistic": "min over x of mean_i log(1 + exp(-y_i <a_i, x>)) + ridge/2 ||x||^2",
+    "lse": "min over x of alpha log sum_i exp((<a_i, x> - b_i)/alpha) + ridge/2 ||x||^2",
+    "transport": "min over plans P with marginals a and b of <C, P> + reg sum P log P",
+}
+TAKES = {
+    "power": ("lp",),
+    "norm": ("logistic", "lse"),
+    "reg": ("transport",),
+    "alpha": ("lse",),
+    "ridge": ("logistic", "lse"),
+    "intercept": ("minimax", "lp", "logistic"),
+    "target": ("minimax", "lp", "logistic", "lse"),
+}
+"""Settings that only some problems have; anything else takes them all."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the user asked for; None leaves it to the solver."""
+
+    problem: str
+    target: str | None = None
+    power: float | None = None
+    norm: float | None = None  # p of the geometry
+    reg: float | None = None
+    alpha: float | None = None
+    ridge: float | None = None
+    intercept: bool | None = None
+    tol: float | None = None
+    time_limit: float | None = None
+    maxiter: int | None = None
+    progress: bool = False  # somebody is watching
+
+    def misplaced(self) -> str | None:
+        """One sentence on a setting that this problem does not have."""
+        for name, problems in TAKES.items():
+            if getattr(self, name) is not None and self.problem not in problems:
+                return f"--{name} is for {' and '.join(problems)}, not for {self.problem}"
+        return None
+
+    def limits(self) -> dict[str, Any]:
+        """The limits that were given, for the solvers that have their own defaults."""
+        given = {"tol": self.tol, "time_limit": self.time_limit, "maxiter": self.maxiter}
+        return {name: value for name, value in given.items() if value is not None}

@@ -1,0 +1,76 @@
+"""A solution as text for people."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+
+import numpy as np
+
+from .faults import printable
+from .problems import Solution
+from .settings import PROBLEMS
+
+WIDTH, INDENT = 100, 13
+SHOWN = 10
+"""Coefficients at most that are shown in full."""
+
+
+def summary(name: str, problem: str, solution: Solution) -> str:
+    """The lines of the summary, ASCII but for the file's own names."""
+    rows = [
+        ("problem", f"{problem}: {PROBLEMS[problem]}"),
+        ("data", f"{name}: {solution.size}"),
+        ("status", f"{'solved' if solution.solved else 'NOT SOLVED'}. {solution.message}"),
+        ("value", f"{solution.fun:.12g}"),
+        ("lower bound", _lower(solution)),
+        ("gap", _gap(solution)),
+        ("method", f"{solution.method}{': ' if solution.method and solution.why else ''}{solution.why}"),
+        ("work", f"iterations {solution.nit}, products {solution.nprod}, seconds {solution.seconds:.3g}"),
+        *_more(solution),
+        *(("note", note) for note in solution.notes),
+    ]
+    return "\n".join(row(title, text) for title, text in rows)
+
+
+def row(title: str, text: str) -> str:
+    """A title and its text, wrapped beside it."""
+    lines = textwrap.wrap(printable(text), WIDTH - INDENT, break_long_words=False, break_on_hyphens=False) or [""]
+    return "\n".join(f"{head:{INDENT}}{line}" for head, line in zip([title] + [""] * len(lines), lines, strict=False))
+
+
+def _lower(solution: Solution) -> str:
+    if not math.isfinite(solution.lower):
+        return "none: no certificate was found at this point"
+    return f"{solution.lower:.12g} ({solution.proves})"
+
+
+def _gap(solution: Solution) -> str:
+    if not math.isfinite(solution.gap):
+        return "unknown"
+    exact = solution.lower == 0.0 and solution.solved  # the value itself is rounding: no share of it says anything
+    relative = "" if exact or not solution.fun else f", {solution.gap / abs(solution.fun):.1e} of the value"
+    return f"{solution.gap:.3g}{relative}: the value is that close to the best possible, or closer"
+
+
+def _more(solution: Solution) -> list[tuple[str, str]]:
+    """What the problem has of its own: few coefficients, the rows that decide, the cost of a plan."""
+    arrays, scalars, rows = solution.arrays, solution.scalars, []
+    if "active" in arrays and arrays["active"].size:
+        rows.append(("active rows", f"{arrays['active'].size} rows prove the bound: {_some(arrays['active'])}"))
+    if "cost" in scalars:
+        rows.append(
+            ("cost", f"{scalars['cost']:.12g} without the entropy; marginals to {scalars['marginal_error']:.1e}")
+        )
+    if "coef" in arrays and arrays["coef"].size <= SHOWN:
+        names = arrays.get("columns", np.array([f"x{i}" for i in range(arrays["coef"].size)]))
+        pairs = [f"{name} {value:.6g}" for name, value in zip(names, arrays["coef"], strict=True)]
+        rows.append(("coefficients", ", ".join(pairs)))
+    if "intercept" in arrays and arrays["intercept"] != 0.0:
+        rows.append(("intercept", f"{float(arrays['intercept']):.6g}"))
+    return rows
+
+
+def _some(numbers: np.ndarray) -> str:
+    shown = ", ".join(str(number) for number in numbers[:SHOWN])
+    return f"{shown}{', ...' if numbers.size > SHOWN else ''} (from 0)"

@@ -1,0 +1,70 @@
+"""A solution into a folder: solution.npz, solution.json, convergence.png."""
+
+from __future__ import annotations
+
+import json
+import math
+import platform
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy
+
+from .. import __version__
+from .plot import plot
+from .problems import Solution
+from .settings import Settings
+
+
+def write(solution: Solution, settings: Settings, name: str, out: Path) -> tuple[list[Path], str]:
+    """Write the files; their paths, and a note where the figure could not be drawn."""
+    arrays = out / "solution.npz"
+    np.savez(arrays, allow_pickle=False, **solution.arrays)
+    scalars = out / "solution.json"
+    text = json.dumps(_plain(record(solution, settings, name)), indent=2, allow_nan=False)
+    scalars.write_text(text + "\n", encoding="utf-8", newline="\n")
+    figure = out / "convergence.png"
+    try:
+        plot(solution, settings.problem, figure)
+    except ImportError:
+        return [arrays, scalars], "convergence.png was not drawn: it needs matplotlib (pip install 'hasd[plot]')."
+    return [arrays, scalars, figure], ""
+
+
+def record(solution: Solution, settings: Settings, name: str) -> dict[str, Any]:
+    """All that is said of the solution, but for the arrays."""
+    gap = solution.gap
+    return {
+        "file": name,
+        "problem": settings.problem,
+        "size": solution.size,
+        "solved": solution.solved,
+        "fun": solution.fun,
+        "lower": solution.lower,
+        "gap": gap,
+        "relative_gap": gap / abs(solution.fun) if solution.fun else math.nan,
+        "method": solution.method,
+        "why": solution.why,
+        "iterations": solution.nit,
+        "products": solution.nprod,
+        "seconds": solution.seconds,
+        **solution.scalars,
+        "notes": list(solution.notes),
+        "settings": {key: value for key, value in vars(settings).items() if key != "progress"},
+        "versions": {
+            "hasd": __version__,
+            "numpy": np.__version__,
+            "scipy": scipy.__version__,
+            "python": platform.python_version(),
+        },
+    }
+
+
+def _plain(value: Any) -> Any:
+    """JSON has no NaN and no infinity: an infinite norm is the word, everything else that is not finite null."""
+    if isinstance(value, dict):
+        return {key: str(each) if key == "norm" and each == math.inf else _plain(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,367 @@
+"""Files that are odd, damaged or wrong: read, or refused in one line that says what is wrong and where."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import os
+import random
+import sys
+import zipfile
+
+import numpy as np
+import pytest
+
+from files import ROWS, A, Y, csv, header, npy, npz, parquet, put, refused, svm, zipped
+from hasd.solve import Cost, FileProblem, Pair, Request, read
+
+# ---------------------------------------------------------------------------------------------------- good, if odd
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("plain.csv", csv()),
+        ("no_names.csv", csv(names="")),
+        ("semicolons.csv", csv(by=";")),
+        ("tabs.tsv", csv(by="\t")),
+        ("blanks.txt", csv(by=" ")),
+        ("several_blanks.dat", csv(by="   ", names="")),
+        ("spaces_after.csv", csv(by=", ")),
+        ("crlf.csv", csv(end="\r\n")),
+        ("old_mac.csv", csv(end="\r")),
+        ("blank_lines.csv", csv(end="\n\n") + b"\n \n"),
+        ("comments.csv", b"# made by hand\n" + csv()),
+        ("no_last_newline.csv", csv().rstrip(b"\n")),
+        ("mark.csv", b"\xef\xbb\xbf" + csv()),
+        ("utf16.csv", csv().decode().encode("utf-16")),
+        ("utf32.csv", csv().decode().encode("utf-32")),
+        ("quotes.csv", csv(names='"a","b, c","c",y')),
+        ("gzip.csv.gz", gzip.compress(csv())),
+        ("bzip2.csv.bz2", bz2.compress(csv())),
+        ("sparse.svm", svm()),
+        ("sparse.txt", svm()),
+        ("sparse.libsvm.bz2", bz2.compress(svm())),
+        ("zero_based.svm", b"".join(b"%g 0:%g 1:%g 2:%g # x\n" % (y, *a) for y, a in zip(Y, A, strict=True))),
+        ("queries.svm", svm().replace(b" 1:", b" qid:3 1:")),
+        ("table.npy", npy(ROWS)),
+        ("version2.npy", npy(ROWS, version=(2, 0))),
+        ("version3.npy", npy(ROWS, version=(3, 0))),
+        ("fortran.npy", npy(np.asfortranarray(ROWS))),
+        ("big_endian.npy", npy(ROWS.astype(">f8"))),
+        ("long.npy", npy(ROWS.astype(np.longdouble))),
+        ("arrays.npz", npz(A=A, b=Y)),
+        ("compressed.npz", npz(compressed=True, X=A, y=Y)),
+        ("column.npz", npz(X=A, target=Y[:, None])),
+        ("other_members.npz", npz(A=A, b=Y, names=np.array(["x", "y"]))),
+        ("single.npz", npz(table=ROWS)),
+        ("unknown.bin", npy(ROWS)),
+        ("unknown2.bin", npz(A=A, b=Y)),
+    ],
+)
+def test_read(tmp_path, name, data):
+    pair = read(put(tmp_path, name, data), Request())
+    assert isinstance(pair, Pair)
+    dense = pair.A if isinstance(pair.A, np.ndarray) else pair.A.toarray()
+    assert dense.dtype == pair.b.dtype == np.float64 and dense.dtype.isnative
+    np.testing.assert_array_equal(dense, A)
+    np.testing.assert_array_equal(pair.b, Y)
+
+
+def test_parquet_is_read(tmp_path):
+    pair = read(put(tmp_path, "t.parquet", parquet()), Request(target="a"))
+    np.testing.assert_array_equal(pair.A, ROWS[:, 1:])
+    np.testing.assert_array_equal(pair.b, A[:, 0])
+    assert pair.columns == ("b", "c", "y")
+
+
+def test_float32_and_integers_become_float64(tmp_path):
+    for dtype in (np.float16, np.float32, np.int8, np.uint64, ">i4", bool):
+        values = (ROWS > 0).astype(dtype)
+        assert read(put(tmp_path, "x.npy", npy(values)), Request()).A.dtype == np.float64
+
+
+@pytest.mark.parametrize(("target", "column"), [("a", 0), ("0", 0), ("-1", 3), ("2", 2), (None, 3), ("y", 3)])
+def test_the_target_by_name_and_by_index(tmp_path, target, column):
+    pair = read(put(tmp_path, "t.csv", csv()), Request(target=target))
+    np.testing.assert_array_equal(pair.b, ROWS[:, column])
+    np.testing.assert_array_equal(pair.A, np.delete(ROWS, column, axis=1))
+
+
+@pytest.mark.parametrize(
+    ("words", "expected", "note"),
+    [
+        (("yes", "no"), (1, -1), "'no' became -1, 'yes' became +1"),
+        (("0", "1"), (-1, 1), "'0' became -1, '1' became +1"),
+        (("10", "9"), (1, -1), "'9' became -1, '10' became +1"),
+        (("-1", "+1.0"), (-1, 1), ""),
+    ],
+)
+@pytest.mark.parametrize("names", ["", "a,b,c,label\n"])
+def test_two_labels_of_any_kind(tmp_path, words, expected, note, names):
+    text = names + "".join(f"1,{i},2,{words[i % 2]}\n" for i in range(6))
+    pair = read(put(tmp_path, "t.csv", text.encode()), Request(labels=True))
+    assert pair.b.tolist() == list(expected) * 3
+    assert note in " ".join(pair.notes)
+
+
+def test_words_in_parquet_and_numbers_in_npz_are_labels(tmp_path):
+    words = parquet(x=A[:, 0], kind=["b", "a"] * 3)
+    assert read(put(tmp_path, "t.parquet", words), Request(labels=True)).b.tolist() == [1, -1] * 3
+    both = npz(X=A, y=np.array([7, 5] * 3), b=Y)
+    assert read(put(tmp_path, "t.npz", both), Request(labels=True)).b.tolist() == [1, -1] * 3
+
+
+def test_costs(tmp_path):
+    request, C = Request(cost=True), np.arange(6.0).reshape(2, 3)
+    for name, data in (("c.npy", npy(C)), ("c.csv", csv(C, names="")), ("c.npz", npz(C=C)), ("d.npz", npz(cost=C))):
+        cost = read(put(tmp_path, name, data), request)
+        assert isinstance(cost, Cost)
+        np.testing.assert_array_equal(cost.C, C)
+        np.testing.assert_allclose((cost.a.sum(), cost.b.sum()), 1.0)
+    cost = read(put(tmp_path, "e.npz", npz(C=C, a=[1.0, 3.0])), request)
+    assert cost.a.tolist() == [1.0, 3.0] and cost.b.sum() == pytest.approx(4.0) and "Uniform masses b" in cost.notes[0]
+
+
+# ------------------------------------------------------------------------------------------------------------ bad
+
+TABLES = [
+    (b"", "the file is empty"),
+    (b"\n\n# nothing\n", "no rows"),
+    (b"a,b,y\n", "no rows below the names"),
+    (b"1,2,3\n4,5\n6,7,8\n", "line 2: 2 cells where the first line has 3"),
+    (b"1,2,3\n4,5,6\n6,7", "line 3: 2 cells where the first line has 3; is the file cut off there?"),
+    (b"1,2,3\n4,5,6,7\n", "line 2: 4 cells"),
+    (b"a,b,y\n1,2\n", "line 2: 2 cells"),
+    (b"a,b,y\n1,2,3\n\n4,x,6\n", "line 4, column 2 ('b'): 'x' is not a number"),
+    (b"a,b,y\n1,2,3\n4,,6\n", "line 3, column 2 ('b'): the cell is empty"),
+    (b"1,2,3\n1_0,2,3\n", "line 2, column 1: '1_0' is not a number"),
+    (b"1;2;3\n1,5;2;3\n", "line 2, column 1: '1,5' is not a number; write decimals with a point"),
+    (b"1,2,3\n4,nan,6\n", "line 2, column 2: the cell is nan"),
+    (b"a,b,y\n1,2,3\n4,5,-inf\n", "line 3, column 3 ('y'): the cell is -inf"),
+    (b"1,2,3\n1e999,2,3\n", "line 2, column 1: the cell is inf"),
+    (b"1,x,3\n4,5,6\n", "line 1, column 2: 'x' is not a number, though other cells are (names? then --header yes)"),
+    (b"1\n2\n3\n", "1 column; a target and at least one more are needed"),
+    (b"1,2\n\x00\x01\x02\n", "line 2: binary data, not text"),
+    (bytes(range(128, 256)), "near line 1: not utf-8 text (byte 0x80)"),
+    (b'1,2,3\n"1,2,3\n', "line 2: quotes that cannot be read"),
+    (b"\xff\xfe1", "near line 1: not"),
+    (b"a,b\x1b[31m\n1,x\n", "line 2, column 2 ('b\\x1b[31m'): 'x' is not a number"),
+    (gzip.compress(csv())[:-12], "the compressed data is damaged or cut off"),
+    (b"\x1f\x8bnonsense", "the compressed data is damaged or cut off"),
+    (b"BZh9nonsense", "the compressed data is damaged or cut off"),
+    (npz(A=A), "not utf-8 text"),
+    (random.Random(3).randbytes(4096), "not utf-8 text"),
+    (b"1,2,3\n1", "line 2: 1 cells where the first line has 3; is the file cut off there?"),
+]
+
+
+@pytest.mark.parametrize(("data", "message"), TABLES)
+def test_bad_tables(tmp_path, data, message):
+    assert message in refused(put(tmp_path, "t.csv", data))
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"1 1:2\n1 -3:4\n", "line 2: '-3:4' has a negative index"),
+        (b"1 1:2 x:4\n", "line 1: 'x:4' is not index:value"),
+        (b"1 1:2 3:\n", "line 1: '3:' is not index:value"),
+        (b"1 1:2:3\n", "line 1: '1:2:3' is not index:value"),
+        (b"1 1:2 7\n", "line 1: '7' is not index:value"),
+        (b"1 1:abc\n", "line 1: '1:abc': 'abc' is not a number"),
+        (b"1 2:1 2:3\n", "line 1: index 2 after 2"),
+        (b"1 3:1 2:3\n", "line 1: index 2 after 3"),
+        (b"yes 1:2\n", "line 1: 'yes' where the row's number"),
+        (b"1,2 1:2\n", "line 1: '1,2' where the row's number"),
+        (b"1:2 2:3\n", "line 1: '1:2' where the row's number"),
+        (b"1 1:2\nnan 1:2\n", "line 2: the row's number is nan"),
+        (b"# x\n1 1:2\n1 1:3 4:inf\n", "line 3: the value of index 4 is inf"),
+        (b"1 99999999999:1\n", "line 1: index 99999999999: vectors of that length exceed the limit of 4 GiB"),
+        (b"1 " + b"9" * 5000 + b":1\n", "is not index:value"),
+        (b"1\n-1\n", "no index:value pair in any row"),
+        (b"#\n", "no rows"),
+        (b"1 1:2\n\x00", "line 2: binary data"),
+    ],
+)
+def test_bad_svmlight(tmp_path, data, message):
+    assert message in refused(put(tmp_path, "t.svm", data))
+
+
+RECORD = np.zeros(4, dtype=[("x", "f8"), ("y", "i4")])
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (npy(ROWS)[:-5], "cut off: 5 bytes are missing"),
+        (npy(ROWS)[:60], "cut off inside the npy header"),
+        (npy(ROWS)[:7], "an npy version that is not known"),
+        (npy(ROWS) + b"xx", "2 bytes more than the header says"),
+        (b"garbage that is long enough", "not an npy array"),
+        (npy(ROWS[None]), "3-D, shape (1, 6, 4); a table has two dimensions"),
+        (npy(Y), "1-D, shape (6,)"),
+        (npy(np.array(3.0)), "0-D, shape ()"),
+        (npy(ROWS[:0]), "no rows"),
+        (npy(ROWS[:, :0]), "0 column"),
+        (npy(ROWS + 1j), "complex numbers (dtype complex128)"),
+        (npy(RECORD), "a structured array"),
+        (npy(np.array([["a", "b"]])), "no numbers (dtype <U1)"),
+        (npy(np.zeros((2, 2), dtype="M8[s]")), "no numbers"),
+        (npy(np.where(ROWS > 1e9, ROWS, np.nan)), "row 0 (from 0), column 1: the cell is nan"),
+        (header("'<f8'", "(1000000000, 1000000000)"), "shape (1000000000, 1000000000): needs"),
+        (header("'<f8'", f"({10**30}, {10**4000})"), "needs over 2^60 bytes of memory, above the limit of 4 GiB"),
+        (header("'<f8'", "(-1, 2)"), "an npy header that cannot be read"),
+        (header("'<f8'", "(True, 2)"), "an npy header that cannot be read"),
+        (header("'<f8'", "(2.0, 2)"), "an npy header that cannot be read"),
+        (header("'<f8'", "[2, 2]"), "an npy header that cannot be read"),
+        (header("'nonsense'", "(2, 2)"), "an npy header that cannot be read"),
+        (header("'(2,)<f8'", "(2, 2)"), "a structured array"),
+        (header("'<f8,<i4'", "(2, 2)"), "a structured array"),
+        (header("'|O'", "(2, 2)"), "an object array"),
+        (header("'<f8'", "(" * 3000 + ")" * 3000), "an npy header that cannot be read"),
+        (header("__import__('os').getcwd()", "(2, 2)"), "an npy header that cannot be read"),
+        (header("'<f8'", "(2, 2)", rest=", 'more': 1"), "an npy header that cannot be read"),
+        (b"\x93NUMPY\x02\x00\xff\xff\xff\xff", "an npy header of 4294967295 bytes; at most 10000"),
+        (b"\x93NUMPY\x09\x00" + b"\0" * 50, "an npy version that is not known"),
+    ],
+)
+def test_bad_npy(tmp_path, data, message):
+    assert message in refused(put(tmp_path, "t.npy", data))
+    inside = refused(put(tmp_path, "t.npz", zipped(("A.npy", data), ("b.npy", npy(Y)))))
+    assert inside.startswith(("array 'A'", "no rows"))
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (npz(A=A, b=Y)[:300], "not an npz archive, or damaged or cut off"),
+        (b"PK\x03\x04" + b"x" * 100, "not an npz archive"),
+        (npz(A=A, b=Y[:5]), "array 'b': 5 entries where A has rows: 6"),
+        (npz(A=A, b=ROWS), "array 'b': 2-D, shape (6, 4); a vector is needed"),
+        (npz(A=Y, b=Y), "array 'A': 1-D, shape (6,)"),
+        (npz(A=A[:0], b=Y), "array 'A': 2-D, shape (0, 3)"),
+        (npz(M=A, v=Y), "no array 'A' or 'X' or 'b' or 'y' or 'target'; the arrays are 'M', 'v'"),
+        (npz(A=A, v=Y), "no array 'b' or 'y' or 'target'; the arrays are 'A', 'v'"),
+        (npz(b=Y, v=Y), "no array 'A' or 'X'; the arrays are 'b', 'v'"),
+        (npz(A=np.where(A[2, 1] == A, np.inf, A), b=Y), "array 'A', entry [2, 1] (from 0): inf"),
+        (npz(A=A, b=np.where(Y > 0, Y, np.nan)), "array 'b', entry [1] (from 0): nan"),
+        (zipped(("A.npy", npz(A=A)), ("b.npy", npy(Y))), "array 'A': not an npy array"),
+        (zipped(("inner.npz", npz(A=A, b=Y)), ("readme.txt", b"")), "no array in it"),
+        (zipped(("../A.npy", npy(A)), ("b.npy", npy(Y))), "member '../A.npy': a path for a name"),
+        (zipped(("/A.npy", npy(A))), "a path for a name"),
+        (zipped(("C:\\A.npy", npy(A))), "a path for a name"),
+        (zipped(("A.npy", npy(A)), method=zipfile.ZIP_LZMA), "compressed in a way that NumPy does not write"),
+        (zipped(("A.npy", b"")), "array 'A': not an npy array"),
+    ],
+)
+def test_bad_npz(tmp_path, data, message):
+    assert message in refused(put(tmp_path, "t.npz", data))
+
+
+def test_names_that_occur_twice(tmp_path):
+    with pytest.warns(UserWarning, match="Duplicate name"):
+        data = zipped(("A.npy", npy(A)), ("A.npy", npy(A)), ("b.npy", npy(Y)))
+    assert refused(put(tmp_path, "t.npz", data)) == "array 'A': there twice"
+    assert "names 2 columns" in refused(put(tmp_path, "t.csv", csv(names="a,a,b,y")), Request(target="a"))
+
+
+def test_a_flipped_bit_is_noticed(tmp_path):
+    data = bytearray(npz(A=A, b=Y))
+    data[200] ^= 1
+    assert "array 'A': damaged: BadZipFile: Bad CRC-32" in refused(put(tmp_path, "t.npz", bytes(data)))
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"a": ["x", "y"], "y": [1.0, 2.0]}, "column 1 ('a'): string values; numbers are needed"),
+        ({"a": [1.0, None], "y": [1.0, 2.0]}, "row 1 (from 0), column 1 ('a'): the cell is empty"),
+        ({"a": [1.0, np.nan], "y": [1.0, 2.0]}, "row 1 (from 0), column 1 ('a'): the cell is nan"),
+        ({"a": [[1.0], [2.0]], "y": [1.0, 2.0]}, "column 1 ('a'): list<"),
+        ({"a": np.zeros(0), "y": np.zeros(0)}, "0 rows and 2 columns"),
+    ],
+)
+def test_bad_parquet(tmp_path, columns, message):
+    assert message in refused(put(tmp_path, "t.parquet", parquet(**columns)))
+
+
+def test_parquet_without_pyarrow(tmp_path, monkeypatch):
+    path = put(tmp_path, "t.parquet", b"PAR1")
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+    assert "needs pyarrow: pip install pyarrow" in refused(path)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ([1, 1, 1], "column 2: only one value ('1'); logistic needs two classes"),
+        ([1, 2, 3], "a third label '3' beside '1' and '2'; logistic needs two classes"),
+        (["a", "b", "c"], "line 3, column 2: a third label 'c' beside 'a' and 'b'"),
+        (["a", "a", "a"], "only one value"),
+        (["1", "nan", "0"], "line 2, column 2: the label is missing"),
+        (["1", "", "0"], "line 2, column 2: the label is missing"),
+    ],
+)
+def test_bad_labels(tmp_path, values, message):
+    text = "".join(f"{i},{value}\n" for i, value in enumerate(values))
+    assert message in refused(put(tmp_path, "t.csv", text.encode()), Request(labels=True))
+
+
+def test_labels_of_an_array(tmp_path):
+    path = put(tmp_path, "t.npz", npz(X=A, y=np.arange(6)))
+    message = "array 'y': 6 different values (0, 1, 2, 3, 4, ...); logistic needs two classes"
+    assert message in refused(path, Request(labels=True))
+
+
+@pytest.mark.parametrize("target", ["z", "4", "-5", "1.5", "", "9" * 5000])
+def test_a_target_that_is_not_there(tmp_path, target):
+    assert "the columns are 'a', 'b', 'c', 'y'" in refused(put(tmp_path, "t.csv", csv()), Request(target=target))
+    assert "4 columns and no names" in refused(put(tmp_path, "n.csv", csv(names="")), Request(target=target))
+    assert "the arrays are 'A', 'b'" in refused(put(tmp_path, "t.npz", npz(A=A, b=Y)), Request(target=target))
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({"C": A, "a": -np.ones(6)}, "array 'a': entry 0 (from 0) is -1; masses are 0 or more"),
+        ({"C": A, "a": np.zeros(6)}, "array 'a': no finite sum"),
+        ({"C": A, "a": np.ones(5)}, "array 'a': 5 entries where the cost matrix needs: 6"),
+        ({"C": A, "a": np.ones(6), "b": np.ones(3)}, "a sums to 6 and b to 3"),
+        ({"D": A, "a": np.ones(6)}, "no array 'C'; the arrays are 'D', 'a'"),
+        ({"C": Y, "a": np.ones(6)}, "array 'C': 1-D"),
+    ],
+)
+def test_bad_costs(tmp_path, arrays, message):
+    assert message in refused(put(tmp_path, "t.npz", npz(**arrays)), Request(cost=True))
+
+
+def test_no_file_at_all(tmp_path):
+    assert "No such file" in refused(str(tmp_path / "none.csv"))
+    assert refused(str(tmp_path)) == "is a directory"
+    assert "cannot be read" in refused(f"{tmp_path}/\0.csv") or True
+    put(tmp_path, "file.csv", csv())
+    assert "Not a directory" in refused(str(tmp_path / "file.csv" / "x.csv"))
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
+def test_a_pipe_does_not_hang(tmp_path):
+    os.mkfifo(tmp_path / "pipe.csv")
+    assert refused(str(tmp_path / "pipe.csv")) == "not a regular file"
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may read everything")
+def test_permission_denied(tmp_path):
+    path = put(tmp_path, "t.csv", csv())
+    os.chmod(path, 0)
+    assert refused(path) == "Permission denied"
+
+
+def test_permission_denied_as_root(tmp_path, monkeypatch):
+    def deny(*args, **options):
+        raise PermissionError(13, "Permission denied")
+
+    path = put(tmp_path, "t.csv", csv())
+    monkeypatch.setattr("builtins.open", deny)
+    with pytest.raises(FileProblem, match="Permission denied"):
+        read(path, Request())

@@ -1,0 +1,176 @@
+"""Files made to hurt: pickles, bombs, endless lines, thousands of mutations.  Bounded, and never a traceback."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import pickle
+import random
+import struct
+import subprocess
+import sys
+import time
+import tracemalloc
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from files import ROWS, A, Y, csv, header, npy, npz, parquet, put, refused, svm, zipped
+from hasd import cli
+from hasd.solve import FileProblem, Pair, Request, read
+
+
+class Trap:
+    """Unpickled, it makes a file."""
+
+    def __init__(self, path: Path):
+        self.path = str(path)
+
+    def __reduce__(self):
+        return (open, (self.path, "w"))
+
+
+def test_nothing_is_unpickled(tmp_path):
+    """A pickle that would make a file, in every place where NumPy could keep one."""
+    mark = tmp_path / "mark"
+    trap = np.array([[Trap(mark)] * 4] * 6, dtype=object)
+    data = npy(trap, allow_pickle=True)
+    files = {"t.npy": data, "t.npz": zipped(("A.npy", data), ("b.npy", npy(Y))), "s.npz": zipped(("A.npy", data))}
+    for name, content in files.items():
+        assert "an object array: it holds pickled Python objects" in refused(put(tmp_path, name, content))
+    for name in ("p.npy", "p.npz", "p.csv", "p.bin"):
+        refused(put(tmp_path, name, pickle.dumps(Trap(mark))))
+    assert not mark.exists()
+    pickle.loads(pickle.dumps(Trap(mark))).close()
+    assert mark.exists()  # the trap would have worked
+
+
+def bomb(declared: int | None = None) -> bytes:
+    """16 MiB of zeros, deflated, under a header of 2 GiB; or a member that declares another size than it has."""
+    inside = header("'<f8'", "(16384, 16384)") + bytes(2**24)
+    data = zipped(("A.npy", inside), method=zipfile.ZIP_DEFLATED)
+    return data if declared is None else data.replace(struct.pack("<I", len(inside)), struct.pack("<I", declared))
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "message"),
+    [
+        ("bomb.npz", bomb(), "array 'A': needs 16 MiB of memory, above the limit of 1 MiB (--max-memory)"),
+        ("liar.npz", bomb(declared=1000), "array 'A': damaged"),
+        ("bomb.csv.gz", gzip.compress(b"1,2\n" * 2**18), "line 65537: needs 1 MiB of memory"),
+        ("bomb.csv.bz2", bz2.compress(b"#\n" * 2**20), "the text is longer than the limit of 1 MiB"),
+        ("line.csv.gz", gzip.compress(b"1" * 2**20), "line 1: longer than 256 KiB"),
+        ("line.csv", b"1" * 2**19, "line 1: longer than 256 KiB"),
+        ("line.svm", b"1 1:2 " * 2**16, "line 1: longer than 256 KiB"),
+        ("cells.csv", b"10," * 2**16 + b"0\n" + b"1", "line 2: 1 cells where the first line has 65537"),
+        ("big.csv", b"1 " * 2**18 + b"\n" + b"1 " * 2**17, "longer than 256 KiB"),
+        ("wide.svm", b"1 300000:1\n", "index 300000: vectors of that length exceed"),
+        ("shape.npy", header("'<f8'", "(2000, 2000)"), "shape (2000, 2000): needs 30.5 MiB"),
+        ("bytes.npy", header("'|b1'", "(500, 500)", bytes(250_000)), "shape (500, 500): needs 1.91 MiB"),
+        ("digits.csv", b"9" * 10**5 + b",1\n", "line 1, column 1: the cell is inf"),
+        ("quotes.csv", b'"' * 10**5 + b"\n", "no rows below the names"),
+        ("size.csv", b"1,2\n" * 2**19, "needs 2 MiB of memory, above the limit of 1 MiB"),
+    ],
+    ids=lambda value: value if isinstance(value, str) and value[-4:].count(".") else "",
+)
+def test_memory_and_time_are_bounded(tmp_path, monkeypatch, name, data, message):
+    monkeypatch.setattr("hasd.solve.lines.MAX_LINE", 2**18)
+    path = put(tmp_path, name, data)
+    tracemalloc.start()
+    began = time.perf_counter()
+    try:
+        assert message in refused(path, Request(limit=2**20))
+        assert tracemalloc.get_traced_memory()[1] < 16 * 2**20
+    finally:
+        tracemalloc.stop()
+    assert time.perf_counter() - began < 30.0
+
+
+def test_a_bomb_of_blank_lines_ends_soon(tmp_path):
+    """However high the limit: so long a text from so few bytes is no data."""
+    path = put(tmp_path, "t.csv.bz2", bz2.compress(b"\n" * 2**22))
+    assert "the text is over 200 times as long as its compressed form" in refused(path)
+
+
+def test_ten_thousand_members_and_one(tmp_path):
+    data = zipped(*((f"{i}.npy", b"") for i in range(10_001)))
+    assert refused(put(tmp_path, "t.npz", data)) == "10001 members; at most 10000 are looked at"
+
+
+JUNK = (b"nan", b"inf", b",", b";", b"\n", b"\r", b'"', b"1e999", b"-1:", b":", b"9" * 20, b"\xff" * 4, bytes(8), b"#")
+
+
+def mutated(data: bytes, rng: random.Random) -> bytes:
+    """A few bytes changed, flipped, cut out, doubled or replaced by junk; or the end cut off."""
+    out = bytearray(data)
+    for _ in range(rng.choice((1, 1, 2, 8))):
+        i, kind = rng.randrange(len(out) + 1), rng.randrange(6)
+        if kind == 0:
+            out[i : i + 1] = bytes([rng.randrange(256)])
+        elif kind == 1 and i < len(out):
+            out[i] ^= 1 << rng.randrange(8)
+        elif kind == 2:
+            del out[i : i + rng.choice((1, 4, 100))]
+        elif kind == 3:
+            del out[i:]
+        elif kind == 4:
+            out[i:i] = out[: rng.choice((1, 8, 100))]
+        else:
+            out[i : i + 1] = rng.choice(JUNK)
+    return bytes(out)
+
+
+SEEDS = {
+    "t.csv": csv,
+    "t.csv.gz": lambda: gzip.compress(csv()),
+    "t.svm": svm,
+    "t.npy": lambda: npy(ROWS),
+    "t.npz": lambda: npz(A=A, b=Y),
+    "c.npz": lambda: npz(compressed=True, C=A),
+    "t.parquet": parquet,
+    "unknown": lambda: csv(by=" "),
+}
+
+
+@pytest.mark.parametrize("name", SEEDS)
+def test_mutated_files_are_read_or_refused(tmp_path, name):
+    """Three hundred a format; what is read is finite and fits together."""
+    rng, seed, path = random.Random(name), SEEDS[name](), tmp_path / name
+    refusals = []
+    for _ in range(300):
+        path.write_bytes(mutated(seed, rng))
+        request = rng.choice((Request(), Request(labels=True), Request(cost=True), Request(target="a")))
+        try:
+            data = read(path, request)
+        except FileProblem as problem:
+            refusals.append(str(problem))
+            continue
+        first, second = (data.A, data.b) if isinstance(data, Pair) else (data.C, data.a)
+        assert first.shape[0] == len(second) > 0 and np.isfinite(second).all()
+        assert np.isfinite(first if isinstance(first, np.ndarray) else first.data).all()
+    assert refusals and all(text.isprintable() and len(text) < 600 for text in refusals)
+
+
+@pytest.mark.parametrize("problem", ["minimax", "lp", "logistic", "lse", "transport"])
+def test_mutated_files_on_the_command_line(tmp_path, capsys, problem):
+    """From file to exit code: 0, 3 or 4, one line on stderr with 3, none otherwise."""
+    rng, path = random.Random(problem), tmp_path / "t.csv"
+    names = "" if problem == "transport" else "a,b,c,y"
+    for _ in range(40):
+        path.write_bytes(mutated(csv(names=names), rng))
+        code = cli.main(["solve", str(path), "--problem", problem, "--maxiter", "20", "--time-limit", "2"])
+        out, err = capsys.readouterr()
+        assert code in (0, 3, 4), (code, err, path.read_bytes())
+        assert len(err.splitlines()) == (code == 3) and (code == 3) == (not out), err
+        assert code != 3 or err.startswith(f"hasd: error: {path}: ")
+
+
+def test_one_line_in_a_pipe(tmp_path):
+    path = put(tmp_path, "t\n.csv", b"1,2\n3,x\n")
+    command = [sys.executable, "-m", "hasd.cli", "solve", path, "--problem", "minimax"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (3, "")
+    name = path.replace("\n", "\\n")
+    assert done.stderr == f"hasd: error: {name}: line 2, column 2: 'x' is not a number\n"

@@ -1,0 +1,323 @@
+"""``hasd solve``: the five problems end to end, what is printed and written, exit codes."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+
+import hasd
+from hasd import cli
+from hasd.solve import command
+
+RNG = np.random.default_rng(5)
+A, B = RNG.standard_normal((40, 4)), RNG.standard_normal(40)
+LABELS = np.where(A @ [1.0, -1.0, 0.5, 0.0] + RNG.standard_normal(40) > 0, "yes", "no")
+
+
+@pytest.fixture
+def table(tmp_path):
+    path = tmp_path / "table.csv"
+    rows = [",".join(map(repr, [*row, b])) for row, b in zip(A.tolist(), B.tolist(), strict=True)]
+    path.write_text("\n".join(["one,two,three,four,height", *rows]) + "\n")
+    return str(path)
+
+
+@pytest.fixture
+def words(tmp_path):
+    path = tmp_path / "words.csv"
+    rows = [";".join([*map(repr, row), label]) for row, label in zip(A.tolist(), LABELS, strict=True)]
+    path.write_text("\n".join(rows) + "\n")
+    return str(path)
+
+
+def solved(capsys, *argv: str, code: int = 0) -> str:
+    assert cli.main(["solve", *argv]) == code
+    out, err = capsys.readouterr()
+    assert err == ""
+    return out
+
+
+def written(out) -> tuple[dict, dict]:
+    """The scalars, read by a parser that takes no NaN, and the arrays, read without pickles."""
+
+    def refuse(word):
+        raise ValueError(word)
+
+    scalars = json.loads((out / "solution.json").read_text(encoding="utf-8"), parse_constant=refuse)
+    with np.load(out / "solution.npz", allow_pickle=False) as arrays:
+        return scalars, dict(arrays)
+
+
+def least_largest(M, b) -> float:
+    """The minimax value by SciPy's linear program."""
+    n, d = M.shape
+    ones = np.ones((n, 1))
+    rows, sides = np.vstack((np.hstack((M, -ones)), np.hstack((-M, -ones)))), np.concatenate((b, -b))
+    return linprog(np.eye(d + 1)[d], rows, sides, bounds=[(None, None)] * d + [(0, None)]).fun
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+def test_minimax(capsys, table, tmp_path, intercept):
+    flag = "--intercept" if intercept else "--no-intercept"
+    text = solved(capsys, table, "--problem", "minimax", flag, "--out", str(tmp_path / "out"))
+    scalars, arrays = written(tmp_path / "out")
+    best = least_largest(np.hstack((A, np.ones((40, 1)))) if intercept else A, B)
+    assert scalars["fun"] == pytest.approx(best, rel=1e-8)
+    assert scalars["lower"] <= best * (1 + 1e-9)
+    residual = A @ arrays["coef"] + arrays["intercept"] - B
+    assert np.abs(residual).max() == pytest.approx(scalars["fun"], rel=1e-12)
+    np.testing.assert_allclose(np.abs(residual[arrays["active"]]), scalars["fun"], rtol=1e-8)
+    assert arrays["columns"].tolist() == ["one", "two", "three", "four"]
+    assert (arrays["intercept"] != 0.0) == intercept
+    assert f"target: column 5 ('height'); {'with' if intercept else 'no'} intercept" in " ".join(text.split())
+    for title in ("problem ", "data ", "status ", "value ", "lower bound ", "gap ", "method ", "work ", "written "):
+        assert f"\n{title}" in f"\n{text}"
+
+
+def test_lp(capsys, table, tmp_path):
+    solved(capsys, table, "--problem", "lp", "--power", "6", "--target", "one", "--out", str(tmp_path))
+    scalars, arrays = written(tmp_path)
+    M = np.column_stack((A[:, 1:], B))
+    residual = np.abs(M @ arrays["coef"] - A[:, 0])
+    assert scalars["fun"] == pytest.approx(np.sum(residual**6) ** (1 / 6))
+    assert scalars["settings"]["power"] == scalars["power"] == 6.0
+    gradient = M.T @ (np.sign(M @ arrays["coef"] - A[:, 0]) * residual**5)
+    assert np.abs(gradient).max() < 1e-3 * np.abs(M.T @ residual**5).max()
+
+
+@pytest.mark.parametrize("norm", [None, "inf", "3"])
+def test_logistic(capsys, words, tmp_path, norm):
+    given = [] if norm is None else ["--norm", norm]
+    text = solved(capsys, words, "--problem", "logistic", "--ridge", "0.01", *given, "--out", str(tmp_path))
+    scalars, arrays = written(tmp_path)
+    f = hasd.objectives.Logistic(A, np.where(LABELS == "yes", 1.0, -1.0), ridge=0.01)
+    best = hasd.minimize(f, np.zeros(4), tol=1e-12).fun
+    assert scalars["lower"] <= best <= scalars["fun"] + 1e-15
+    assert scalars["gap"] < 1e-9
+    assert f(arrays["x"]) == scalars["fun"]
+    assert "Labels: 'no' became -1, 'yes' became +1." in text
+    assert scalars["settings"]["norm"] == {None: None, "inf": "inf", "3": 3.0}[norm]
+    assert scalars["method"] == ("hasd" if norm else "hasd-qn")
+
+
+def test_lse_of_an_npz_without_a_target(capsys, tmp_path):
+    path = tmp_path / "only.npz"
+    np.savez(path, A=A, other=B)
+    text = solved(capsys, str(path), "--problem", "lse", "--alpha", "0.5", "--ridge", "0.1", "--out", str(tmp_path))
+    f = hasd.objectives.LogSumExp(A, alpha=0.5, ridge=0.1)
+    scalars, arrays = written(tmp_path)
+    assert f(arrays["x"]) == scalars["fun"]
+    assert scalars["gap"] < 1e-8 and "target: none: zeros" in text
+
+
+def test_transport(capsys, tmp_path):
+    C, a = np.abs(RNG.standard_normal((7, 5))), RNG.random(7)
+    path = tmp_path / "costs.npz"
+    np.savez(path, C=C, a=a)
+    text = solved(capsys, str(path), "--problem", "transport", "--reg", "0.1", "--out", str(tmp_path))
+    scalars, arrays = written(tmp_path)
+    plan = arrays["plan"]
+    np.testing.assert_allclose(plan.sum(axis=1), a, atol=1e-12)
+    np.testing.assert_allclose(plan.sum(axis=0), a.sum() / 5, atol=1e-12)
+    assert scalars["cost"] == pytest.approx(np.vdot(C, plan))
+    assert scalars["fun"] == pytest.approx(np.vdot(C, plan) + 0.1 * np.sum(plan * np.log(plan)))
+    assert scalars["lower"] <= scalars["fun"] and "Uniform masses b" in text
+
+
+def test_a_sparse_file(capsys, tmp_path):
+    path = tmp_path / "rows.svm"
+    lines = [f"{i % 2} " + " ".join(f"{j + 1}:{v}" for j, v in enumerate(row) if v > 0) for i, row in enumerate(A)]
+    path.write_text("\n".join(lines) + "\n")
+    text = solved(capsys, str(path), "--problem", "logistic", "--ridge", "0.1", "--intercept")
+    assert f"sparse, {np.sum(A > 0)} entries" in " ".join(text.split()) and "The ridge holds the intercept too." in text
+    dense = hasd.objectives.Logistic(
+        np.hstack((np.where(A > 0, A, 0), np.ones((40, 1)))), (-1.0) ** np.arange(1, 41), 0.1
+    )
+    best = hasd.minimize(dense, np.zeros(5), tol=1e-10).fun
+    assert float(text.split("\nvalue")[1].split()[0]) == pytest.approx(best, rel=1e-10)
+
+
+def test_not_solved_is_4_and_still_written(capsys, table, tmp_path):
+    text = solved(capsys, table, "--problem", "lse", "--maxiter", "1", "--out", str(tmp_path), code=4)
+    scalars, arrays = written(tmp_path)
+    assert "NOT SOLVED. Maximum number of iterations reached." in text
+    assert not scalars["solved"] and scalars["status"] == 1 and arrays["x"].shape == (4,)
+
+
+def test_without_a_minimum(capsys, tmp_path):
+    """All rows point one way: the value has no lower bound, and JSON has no infinity."""
+    np.savez(tmp_path / "down.npz", A=np.ones((3, 2)), b=np.zeros(3))
+    text = solved(capsys, str(tmp_path / "down.npz"), "--problem", "lse", "--out", str(tmp_path), code=4)
+    assert "none: no certificate" in text and "unbounded below" in text
+    assert written(tmp_path)[0]["lower"] is None
+
+
+def test_an_exact_fit(capsys, tmp_path):
+    np.savez(tmp_path / "exact.npz", A=A, b=A @ np.ones(4))
+    for problem in ("minimax", "lp"):
+        solved(capsys, str(tmp_path / "exact.npz"), "--problem", problem, "--out", str(tmp_path))
+        np.testing.assert_allclose(written(tmp_path)[1]["coef"], 1.0, rtol=1e-9)
+
+
+def test_the_figure(capsys, table, tmp_path):
+    solved(capsys, table, "--problem", "minimax", "--out", str(tmp_path / "new" / "folder"))
+    assert sorted(path.name for path in (tmp_path / "new" / "folder").iterdir()) == [
+        "convergence.png",
+        "solution.json",
+        "solution.npz",
+    ]
+    assert (tmp_path / "new" / "folder" / "convergence.png").read_bytes()[:4] == b"\x89PNG"
+
+
+def test_without_matplotlib(capsys, table, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    monkeypatch.delattr("matplotlib.figure", raising=False)
+    text = solved(capsys, table, "--problem", "minimax", "--out", str(tmp_path / "out"))
+    assert "convergence.png was not drawn: it needs matplotlib" in text
+    assert not (tmp_path / "out" / "convergence.png").exists()
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        ((), "required: FILE, --problem"),
+        (("x.csv",), "required: --problem"),
+        (("x.csv", "--problem", "moon"), "invalid choice: 'moon'"),
+        (("x.csv", "--problem", "lse", "--power", "3"), "--power is for lp, not for lse"),
+        (("x.csv", "--problem", "lp", "--norm", "3"), "--norm is for logistic and lse, not for lp"),
+        (("x.csv", "--problem", "lse", "--intercept"), "--intercept is for minimax and lp and logistic, not for lse"),
+        (("x.csv", "--problem", "transport", "--target", "a"), "--target is for"),
+        (("x.csv", "--problem", "lp", "--power", "1"), "--power: must be a number of at least 2, got '1'"),
+        (("x.csv", "--problem", "lse", "--norm", "1.5"), "--norm: must be a number from 2 to inf, got '1.5'"),
+        (("x.csv", "--problem", "lse", "--alpha", "nan"), "--alpha: must be a number above 0, got 'nan'"),
+        (("x.csv", "--problem", "lse", "--tol", "0"), "--tol: must be a number above 0, got '0'"),
+        (("x.csv", "--problem", "lse", "--maxiter", "1e3"), "--maxiter: must be a whole number of at least 1"),
+        (("x.csv", "--problem", "lse", "--max-memory", "much"), "--max-memory: must be a size such as 500M or 4G"),
+        (("x.csv", "--problem", "lse", "--format", "xls"), "invalid choice: 'xls'"),
+    ],
+)
+def test_wrong_usage(capsys, argv, message):
+    with pytest.raises(SystemExit) as end:
+        cli.main(["solve", *argv])
+    assert end.value.code == 2
+    assert message in capsys.readouterr().err.splitlines()[-1]
+
+
+def test_the_help_names_problems_formats_and_exit_codes(capsys):
+    with pytest.raises(SystemExit) as end:
+        cli.main(["solve", "--help"])
+    text = capsys.readouterr().out
+    assert end.value.code == 0
+    assert all(word in text for word in ("minimax", "transport", "svmlight", "exit codes:", "4  not solved", "1% of"))
+
+
+@pytest.mark.parametrize(
+    ("text", "size"), [("4G", 2**32), ("500M", 500 * 2**20), ("1.5k", 1536), ("7", 7), ("2GiB", 2**31), ("1TB", 2**40)]
+)
+def test_sizes(text, size):
+    assert command.memory(text) == size
+
+
+def test_the_memory_limit_reaches_the_reader(capsys, table):
+    assert cli.main(["solve", table, "--problem", "minimax", "--max-memory", "1K"]) == 3
+    assert "above the limit of 1 KiB (--max-memory)" in capsys.readouterr().err
+
+
+def test_a_folder_that_cannot_be_made(capsys, table):
+    assert cli.main(["solve", table, "--problem", "minimax", "--out", table]) == 1
+    assert capsys.readouterr().err.startswith("hasd: error: ")
+
+
+def test_a_solver_that_fails_is_one_line(capsys, table, monkeypatch):
+    def fail(*args, **options):
+        raise OverflowError("too\nlarge")
+
+    monkeypatch.setattr("hasd.problems.lp.lp_fit", fail)
+    assert cli.main(["solve", table, "--problem", "lp"]) == 1
+    assert capsys.readouterr().err == f"hasd: error: {table}: solving failed: OverflowError: too\\nlarge\n"
+
+
+def test_a_value_that_is_no_number_is_not_solved(capsys, table, monkeypatch, tmp_path):
+    real = hasd.minimize
+
+    def spoiled(*args, **options):
+        res = real(*args, **options)
+        res.fun = math.nan
+        return res
+
+    monkeypatch.setattr("hasd.minimize", spoiled)
+    monkeypatch.setattr(sys.modules["hasd.minimize"], "minimize", spoiled)
+    solved(capsys, table, "--problem", "lse", "--ridge", "1", "--out", str(tmp_path), code=4)
+    assert written(tmp_path)[0]["fun"] is None
+
+
+def run(*argv: str, **options) -> subprocess.CompletedProcess:
+    return subprocess.run(
+        [sys.executable, "-m", "hasd.cli", "solve", *argv], capture_output=True, text=True, check=False, **options
+    )
+
+
+def test_in_a_pipe(table, tmp_path):
+    """No progress bar, and letters that the output does not know do no harm."""
+    done = run(table, "--problem", "logistic", "--target", "height")
+    assert (done.returncode, done.stdout) == (3, "") and len(done.stderr.splitlines()) == 1
+    path = tmp_path / "größe.csv"
+    path.write_text("a,größe\n1,2\n3,4\n5,5\n", encoding="utf-8")
+    done = run(str(path), "--problem", "lp", env={**os.environ, "PYTHONIOENCODING": "ascii"})
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "gr\\xf6\\xdfe" in done.stdout
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="pipes break differently there")
+def test_a_reader_that_went_away(table, tmp_path):
+    """As with `| head -0`: no traceback, and the files are written."""
+    ours, theirs = os.pipe()
+    os.close(ours)
+    argv = ["-m", "hasd.cli", "solve", table, "--problem", "minimax", "--out", str(tmp_path)]
+    done = subprocess.run([sys.executable, *argv], stdout=theirs, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(theirs)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert written(tmp_path)[0]["solved"]
+
+
+def on_a_terminal(code: str) -> str:
+    """What a program shows on a terminal as its stderr."""
+    pty, termios = pytest.importorskip("pty"), pytest.importorskip("termios")
+    ours, theirs = pty.openpty()
+    termios.tcsetwinsize(theirs, (24, 80))
+    done = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=theirs, text=True, check=False)
+    os.write(theirs, b"\n")  # something to read, where nothing was shown
+    shown = os.read(ours, 10_000).decode()
+    os.close(ours)
+    os.close(theirs)
+    assert done.returncode == 0 and "it/s" not in done.stdout, shown
+    return shown
+
+
+def test_on_a_terminal_there_is_a_bar(table):
+    pytest.importorskip("tqdm")
+    argv = ["solve", table, "--problem", "lse", "--ridge", "0.1"]
+    shown = on_a_terminal(f"import sys; from hasd.cli import main; sys.exit(main({argv!r}))")
+    assert "hasd-qn" in shown and "it/s" in shown
+
+
+def test_on_a_terminal_a_solver_without_a_bar_shows_the_time(table):
+    argv = ["solve", table, "--problem", "minimax", "--time-limit", "60"]
+    slow = "real = p._minimax; p._minimax = lambda *a: (time.sleep(0.5), real(*a))[1]; waiting.PATIENCE = 0.05"
+    setup = f"import sys, time; from hasd.cli import main; from hasd.solve import problems as p, waiting; {slow}"
+    shown = on_a_terminal(f"{setup}; sys.exit(main({argv!r}))")
+    assert "\rminimax: 0 of 60 s" in shown
+
+
+def test_import_stays_light():
+    """Neither the package nor the command line loads what only some files or figures need."""
+    heavy = "{'pandas', 'sklearn', 'matplotlib', 'pyarrow', 'tqdm'}"
+    code = f"import sys, hasd, hasd.cli; sys.exit(len({heavy} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
