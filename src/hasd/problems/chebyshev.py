@@ -42,8 +42,9 @@ LEVELS = (0.1, 0.01)
 SHARE = (2000, 10)
 """Rows with large residuals that the smoothed problem is posed on: so many, or so many times the rank; as many more at
 random."""
-FIRST, ADDED, MOST = 3, 2, 12
-"""Times the rank: rows of the first linear program, rows added at most, rows from which idle ones are left out."""
+FIRST, ADDED, MOST = (2.0, 1.0), (1.0, 1.0), 12.0
+"""Times the rank: rows of the first linear program, those with the largest residuals and those that tell different
+things; the same of the rows added to a later one; rows from which idle ones are left out."""
 IDLE = 0.05
 """A row with more slack than this part of the value is idle."""
 NEARLY = 0.05
@@ -220,8 +221,8 @@ def _share(search: Search) -> Vector:
 def _exchange(search: Search, tol: float, rounds: int) -> Status:
     """Linear programs on ever better rows: what an optimum on some rows violates is added, what is idle is left out."""
     coordinates, rank = search.coordinates, search.coordinates.rank
-    first = rows.telling(coordinates.rows, search.r, (1.0 - NEARLY) * search.upper, FIRST * rank)
-    pairs, box = rows.signed(search.r, np.union1d(first, rows.largest(search.r, rank + 1))), BOX
+    first = rows.chosen(coordinates.rows, search.r, (1.0 - NEARLY) * search.upper, rank, FIRST)
+    pairs, box = rows.signed(search.r, first), BOX
     for _ in range(rounds):
         if search.met(tol):
             return Status.GAP
@@ -241,8 +242,8 @@ def _exchange(search: Search, tol: float, rounds: int) -> Status:
             search.look(y + scale * vertex.polished(Q[on], r[which[on]] / scale, s[on]))
             search.bound(which[on], found.weights[on])
         search.note()
-        more = rows.telling(coordinates.rows, there, scale * found.value, ADDED * rank)
-        new = rows.without(rows.signed(there, np.union1d(more, rows.largest(there, 1))), pairs)
+        more = rows.chosen(coordinates.rows, there, scale * found.value, rank, ADDED)
+        new = rows.without(rows.signed(there, more[np.abs(there[more]) > scale * found.value]), pairs)
         if not len(new) and np.abs(found.step).max() > 0.99 * box:  # columns that are only scaled
             box *= 10.0
         elif not len(new):

@@ -27,6 +27,12 @@ def largest(r: Vector, count: int) -> Vector:
     return np.arange(r.size) if count >= r.size else np.argpartition(np.abs(r), r.size - count)[r.size - count :]
 
 
+def chosen(rows_of: Rows, r: Vector, above: float, rank: int, times: tuple[float, float]) -> Vector:
+    """The largest residuals, and those above a value that tell different things: so many times the rank of each."""
+    large, told = (int(part * rank) + 1 for part in times)
+    return np.union1d(largest(r, large), telling(rows_of, r, above, told))
+
+
 def telling(rows_of: Rows, r: Vector, above: float, count: int) -> Vector:
     """So many rows with residuals above that, which say different things; all of them where there are no more.
 
