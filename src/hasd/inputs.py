@@ -122,15 +122,6 @@ def resumed(state: Any, method: Any, x0: np.ndarray) -> Any:
     return state
 
 
-def refuse_foreign(options: dict[str, Any]) -> None:
-    """What SciPy's minimize knows and this one does not, said plainly."""
-    for name in ("bounds", "constraints"):
-        if options.get(name) is not None:
-            raise TypeError(f"{name} must not be given: hasd minimises without constraints")
-    if "options" in options:
-        raise TypeError("options must be given as keywords of their own: minimize(fun, x0, maxiter=100)")
-
-
 def requirements(method: Any, fun: Any, mu: float) -> None:
     """What a method declares that it needs of the problem."""
     if getattr(method, "needs_mu", False) and mu == 0.0:

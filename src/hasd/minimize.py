@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 import time
 from collections.abc import Callable, Iterator
@@ -10,7 +9,7 @@ from typing import Any, NamedTuple
 
 from scipy.optimize import OptimizeResult
 
-from . import inputs, loop, stopping
+from . import inputs, loop, scipy_style, stopping
 from .answer import answer, unstarted
 from .geometry import Array, Geometry
 from .methods import choose, make
@@ -46,9 +45,17 @@ def minimize(
     gap_tol: float | None = None,
     radius: float | None = None,
     resume: State | None = None,
+    disp: bool = False,
+    hess: Any = None,
+    hessp: Any = None,
+    bounds: Any = None,
+    constraints: Any = (),
     **options: Any,
 ) -> OptimizeResult:
     """Minimise a smooth convex function by accelerated steepest descent in the l_p norm.
+
+    It is also a method for SciPy: ``scipy.optimize.minimize(f, x0, jac=g, method=hasd.minimize, options={"p": 3})``
+    takes the same steps as ``hasd.minimize(f, x0, jac=g, p=3)``; there ``tol`` may be given as SciPy's own.
 
     Parameters
     ----------
@@ -89,6 +96,12 @@ def minimize(
     resume : state, optional
         ``res.state`` of an earlier run of the same method on the same function: go on from there.  ``maxiter`` counts
         from the first run's start.
+    disp : bool
+        Print a summary at the end, as SciPy does.
+    hess, hessp : optional
+        As in SciPy; ignored, and ``res.message`` says so.
+    bounds, constraints : optional
+        As in SciPy; a ValueError, except where they exclude nothing.
     **options
         Options of the method, e.g. ``search="bisect"`` (hasd-paper), ``momentum=0.9`` (heavy-ball).
 
@@ -97,7 +110,8 @@ def minimize(
     scipy.optimize.OptimizeResult
         x, fun, jac (all of one point), nit, nfev, njev, nrecord, nprod, status, success, message, method, p, L,
         weight (A_T), psi, gap, state, trace.  ``res.gap(radius)`` bounds f(x) - f* for any l_2 bound ``radius`` on
-        ||x_0 - x*||.
+        ||x_0 - x*||.  Of ``status``, 0 (converged), 1 (maxiter), 2 (machine precision), 3 (not finite) and 99
+        (StopIteration) mean what they mean in SciPy; `hasd.Status` lists all.
 
     Examples
     --------
@@ -107,7 +121,8 @@ def minimize(
     >>> res.success, res.gap(radius=2.0) < 1e-3
     (True, True)
     """
-    inputs.refuse_foreign(options)
+    scipy_style.refuse_foreign(bounds, constraints, options)
+    fun, jac = scipy_style.unwrapped(fun, jac)
     setup = _set_up(fun, x0, args, method, jac, p, L, mu, options)
     tol = inputs.number("tol", tol, least=0.0)
     gtol = 0.0 if gtol is None else inputs.number("gtol", gtol, least=0.0)
@@ -118,25 +133,30 @@ def minimize(
         limit = DEFAULT_MAXITER
     if goal not in ("value", "gradient"):
         raise ValueError(f"goal must be 'value' or 'gradient', got {goal!r}")
-    bounds = inputs.bounds(gap_tol, radius, setup.mu)
+    gaps = inputs.bounds(gap_tol, radius, setup.mu)
     rows = inputs.rows(trace)
 
     problem = setup.problem(Oracle(setup.source, budget, time.perf_counter() + seconds))
-    recorder = Recorder(problem.oracle, bounds, rows)
-    call = _callback(inputs.callback(callback), problem.oracle)
-    criteria = [stopping.gradient_within(tol, gtol), bounds.criterion, stopping.iterations(limit)]
+    recorder = Recorder(problem.oracle, gaps, rows)
+    call = scipy_style.callback(inputs.callback(callback), problem.oracle)
+    criteria = [stopping.gradient_within(tol, gtol), gaps.criterion, stopping.iterations(limit)]
     start = inputs.resumed(resume, setup.method, setup.x0) or _first(problem.oracle, setup.x0)
     if isinstance(start, tuple):
-        return unstarted(problem, setup.method, recorder, *start)
-    with Progress(progress, limit, setup.method.name, bounds) as bar:
+        res = unstarted(problem, setup.method, recorder, *start)
+    else:
+        with Progress(progress, limit, setup.method.name, gaps) as bar:
 
-        def observe(state: State) -> None:
-            bounds(state)
-            recorder(state)
-            bar(state)
+            def observe(state: State) -> None:
+                gaps(state)
+                recorder(state)
+                bar(state)
 
-        outcome = loop.run(problem, setup.method, start, criteria, observe, call)
-    return answer(problem, setup.method, outcome, recorder, goal, setup.why)
+            outcome = loop.run(problem, setup.method, start, criteria, observe, call)
+        why = f"{setup.why} {scipy_style.ignored(hess, hessp)}".strip()
+        res = answer(problem, setup.method, outcome, recorder, goal, why)
+    if disp:
+        print(scipy_style.summary(res))
+    return res
 
 
 def iterate(
@@ -231,22 +251,3 @@ def _first(oracle: Oracle, x: Array) -> Evaluation | tuple[Evaluation, Status]:
         value = -math.inf if stop.status is Status.UNBOUNDED else math.nan
         return Evaluation(x, value, x * math.nan), stop.status
     return e if e.finite else (e, Status.NONFINITE_START)
-
-
-def _callback(given: Callable[..., Any] | None, oracle: Oracle) -> Callable[[State], None] | None:
-    """The user's callback in SciPy's two forms; StopIteration becomes our Stop."""
-    if given is None:
-        return None
-    wants_result = set(inspect.signature(given).parameters) == {"intermediate_result"}
-
-    def call(state: State) -> None:
-        try:
-            if wants_result:
-                fun = oracle.record_value(state.x) if math.isnan(state.fun) else state.fun
-                given(intermediate_result=OptimizeResult(x=state.x.copy(), fun=fun))
-            else:
-                given(state.x.copy())
-        except StopIteration as stop:
-            raise Stop(Status.CALLBACK) from stop
-
-    return call

@@ -241,3 +241,20 @@ def test_rows_along_a_curve(degree):
     res = hasd.chebyshev(np.polynomial.chebyshev.chebvander(t, degree), np.abs(t))
     assert res.success and res.gap <= 1e-9 * res.fun and res.nlp <= 15
     assert res.active.size == degree + 2
+
+
+def test_a_long_row_has_a_small_weight():
+    A = np.random.default_rng(5).standard_normal((200, 5))
+    A[0] *= 1e9
+    res = hasd.chebyshev(A, np.random.default_rng(6).standard_normal(200))
+    assert res.success and 0.0 <= res.gap <= 1e-9 * res.fun
+
+
+def test_the_bound_never_passes_the_value():
+    """Nearly dependent columns, where rounding takes the bound too far."""
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        A = rng.standard_normal((12, 3))
+        A[:, -1] = A[:, 0] + 10.0 ** -rng.integers(7, 14) * A[:, -1]
+        res = hasd.chebyshev(A, rng.standard_normal(12))
+        assert res.gap >= 0.0

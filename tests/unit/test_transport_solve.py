@@ -266,3 +266,15 @@ def test_bad_input_is_refused(change, message):
     given = {"C": [[0.0, 1.0], [1.0, 0.0]], "a": [0.5, 0.5], "b": [0.5, 0.5], "reg": 0.1, **change}
     with pytest.raises(ValueError, match=message):
         transport(**given)
+
+
+def test_one_row_has_one_plan():
+    """The plan is b: its value is known, and no certificate may be below it."""
+    rng = np.random.default_rng(1)
+    for _ in range(100):
+        m = int(rng.integers(2, 36))
+        C, b, reg = rng.random((1, m)), rng.dirichlet(np.ones(m)), 10.0 ** rng.uniform(-6, 0)
+        res = transport(C, [1.0], b, reg)
+        value = C[0] @ b + reg * (b @ np.log(b))
+        assert res.lower - 1e-12 <= value <= res.fun + 1e-12
+        np.testing.assert_allclose(res.plan()[0], b, atol=1e-14)

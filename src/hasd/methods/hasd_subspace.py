@@ -112,9 +112,16 @@ class HASDSubspace:
         place = Place(np.zeros(span.k), state.point, state.fun, state.damping)
         slopes = images.slopes(span.W, state.point) + ridge.gradient(place.c)
         if state.age == 0 or norm2(h - slopes[: h.size]) <= DISAGREE * e.norm2:
-            place = minimise(images, span, place, ridge, slopes, self.inner)
+            try:
+                place = minimise(images, span, place, ridge, slopes, self.inner)
+            except Stop:
+                if state.at.x is state.x:
+                    raise
+                return _seen(problem, state, e)
         if not place.moved:
             if state.age == 0:
+                if state.at.x is not state.x:
+                    return _seen(problem, state, e)
                 raise Stop(Status.PRECISION)
             return self.step(problem, refreshed(problem, state, forget=True))
         x = state.x + span.S.columns @ place.c
@@ -135,6 +142,11 @@ def _evaluated(problem: Problem, images: Images, state: SubspaceState) -> Evalua
     if problem.objective.ridge > 0.0:
         g += problem.objective.ridge * state.x
     return problem.oracle.evaluation(state.x, state.fun, g)
+
+
+def _seen(problem: Problem, state: SubspaceState, e: Evaluation) -> SubspaceState:
+    """The same point with its own gradient, before a run ends there: it may be within the tolerance."""
+    return replace(state, iteration=state.iteration + 1, at=e, grad_norm=problem.geometry.dual_norm(e.g))
 
 
 def moved_apart(state: SubspaceState, estimate: Estimate, h: Small, k: int) -> Small:

@@ -172,7 +172,7 @@ def search(ray: Ray, slope: float, H: Small, size: float) -> Place:
 
 def _refuse_endless(ray: Ray, t: float) -> None:
     """Where curvature has vanished, look far ahead: f that still falls there has no minimum that could be computed."""
-    if ray.look(t).derivative < 0.0:
+    if ray.ridge.mu == 0.0 and ray.look(t).derivative < 0.0:  # a ridge bounds f
         raise Stop(Status.UNBOUNDED)
 
 

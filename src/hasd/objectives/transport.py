@@ -116,6 +116,7 @@ class Pass:
     total: Vector  # sum_j exp((v_j - C_ij - base_i)/reg - top_i)
     column: Vector  # the column sums of P
     plan: csr_array | None  # P without what is negligible; None where that is not most of it
+    kept: bool = False  # whether it was made from the kernel, whose rows share one top
 
     @property
     def level(self) -> Vector:
@@ -212,7 +213,7 @@ class SemiDual(Objective):
         if found.plan is not None:
             return found.plan @ d
         scale, shift = self.a / found.total, x / self.root
-        if self._kernel is not None and np.ptp(found.top) == 0.0:
+        if self._kernel is not None and found.kept:
             return scale * (self._kernel @ (np.exp(np.maximum(shift - found.top[0], UNDERFLOW)) * d))
         out, room = np.empty_like(self.a), buffer(*self.C.shape)
         for here in blocks(*self.C.shape):
@@ -348,7 +349,7 @@ def _kernel_pass(dual: SemiDual, shift: Vector) -> Pass | None:
     total = K @ weight
     if not total.min() > LEAST:
         return None
-    return Pass(np.full(len(total), top), total, weight * ((dual.a / total) @ K), None)
+    return Pass(np.full(len(total), top), total, weight * ((dual.a / total) @ K), None, kept=True)
 
 
 def _gathered(kept: list[tuple[Vector, Vector, Vector]], shape: tuple[int, int]) -> csr_array:

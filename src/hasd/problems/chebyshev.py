@@ -5,7 +5,8 @@ Algorithm.  Least squares in coordinates where A has orthonormal columns; the sm
             `hasd.minimize`, on the rows with large residuals and some others; then linear programs on the rows that are
             nearly active, checked against all rows, rows exchanged until bound and value meet.
 Guarantee.  `lower` <= min f <= `fun`.  `fun` is computed from x over all rows; `lower` from the multipliers projected
-            so that A^T w = 0 to rounding, w = `multipliers` on the rows `active`: anyone can check it.  The programs'
+            so that A^T w = 0 to rounding, w = `multipliers` on the rows `active`: anyone can check it.  Rounding in A
+            itself is not charged: columns of condition k leave `lower` uncertain by about k 2^-52 of it.  The programs'
             values increase strictly, so that the exchange ends.  Columns that depend on others to rounding get 0, and
             `lower` is for those that are left.
 Reference.  Cheney (1966), chapter 2, for the exchange; Barrodale & Phillips (1975) for the linear program.
@@ -88,6 +89,7 @@ class Search:
         upper = float(np.abs(r).max())
         if upper < self.upper:
             self.upper, self.x, self.y, self.r = upper, x, y, r
+            self.lower = min(self.lower, upper)  # a bound that rounding took too far
         return r
 
     def bound(self, which: Vector, weights: Vector) -> None:
@@ -119,7 +121,7 @@ class Search:
         """What a residual may be off by: the error of its own terms.  A pass over A."""
         A, x = self.coordinates.A, np.abs(self.x)
         terms = max(float((abs(A[i : i + BLOCK]) @ x).max()) for i in range(0, len(self.b), BLOCK))
-        return 8.0 * float(np.finfo(A.dtype).eps) * (float(np.abs(self.b).max()) + terms)
+        return 8.0 * 2.0**-52 * (float(np.abs(self.b).max()) + terms)
 
     @property
     def exact(self) -> bool:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.linalg
 import scipy.sparse
+import scipy.sparse.linalg
 from scipy.optimize import linprog
 
 from ..objectives.operators import Matrix, Vector, is_sparse
@@ -36,12 +37,14 @@ class Vertex:
     value: float  # t
     weights: Vector  # signed multipliers of the rows, not yet projected
     slack: Vector  # t - s_i (<q_i, step> + r_i)
+    lengths: Vector  # ||q_i||
 
     @property
     def support(self) -> Vector:
-        """The rows that carry it."""
-        size = np.abs(self.weights)
-        return np.flatnonzero(size > ACTIVE * size.max(initial=0.0))
+        """The rows that carry it: by their weight, or by their pull, which a long row has with a small weight."""
+        weight = np.abs(self.weights)
+        pull = weight * self.lengths
+        return np.flatnonzero((weight > ACTIVE * weight.max(initial=0.0)) | (pull > ACTIVE * pull.max(initial=0.0)))
 
 
 def solve(Q: Matrix, r: Vector, s: Vector, box: float, time_limit: float = math.inf) -> Vertex | None:
@@ -62,10 +65,15 @@ def solve(Q: Matrix, r: Vector, s: Vector, box: float, time_limit: float = math.
         res = linprog(cost, A_ub=mass, b_ub=[1.0], A_eq=turned, b_eq=np.zeros(d), method=method, options=options)
         if res.status == 0:
             step, value = res.eqlin.marginals, -float(res.ineqlin.marginals[0])
-            return Vertex(step, value, s * res.x[:n], value - s * (Q @ step + r))
+            return Vertex(step, value, s * res.x[:n], value - s * (Q @ step + r), _lengths(Q))
         if res.status == 1:  # out of time
             return None
     return None
+
+
+def _lengths(Q: Matrix) -> Vector:
+    """The l_2 norms of rows."""
+    return scipy.sparse.linalg.norm(Q, axis=1) if is_sparse(Q) else np.linalg.norm(Q, axis=1)
 
 
 def projected(columns: Vector, weights: Vector) -> tuple[Vector, float]:
