@@ -7,6 +7,7 @@ from typing import Any
 
 from scipy.optimize import OptimizeResult
 
+from .arrays import Array, fresh, like
 from .bounds import Bounds
 from .loop import Outcome
 from .methods.base import Method, Problem
@@ -16,11 +17,11 @@ from .trace import Recorder
 
 
 def answer(
-    problem: Problem, method: Method, outcome: Outcome, recorder: Recorder, goal: str, why: str
+    problem: Problem, method: Method, outcome: Outcome, recorder: Recorder, x0: Array, goal: str, why: str
 ) -> OptimizeResult:
-    """The result of a run."""
+    """The result of a run from x0, in whose library and precision x is handed back."""
     state, bounds = outcome.state, recorder.bounds
-    e = _returned(problem, outcome, bounds, goal)
+    e = _in_precision_of(x0, _returned(problem, outcome, bounds, goal), problem)
     if e.finite and e.norm2 == 0.0:
         outcome.status = Status.CONVERGED
     columns = recorder.columns() if recorder.rows > 0 else None
@@ -81,12 +82,23 @@ def _returned(problem: Problem, outcome: Outcome, bounds: Bounds, goal: str) -> 
     return best if best is not None and not (last.finite and last.f <= best.f) else last
 
 
+def _in_precision_of(x0: Array, e: Evaluation, problem: Problem) -> Evaluation:
+    """The evaluation at x rounded to x0's numbers, where the method worked in better ones; x0's where that is lower."""
+    if e.x.dtype == x0.dtype:
+        return e
+    rounded = problem.oracle.record(like(e.x, x0))
+    if e.finite and not rounded.f <= e.f:  # so near to the minimiser that rounding may have lost all that was gained
+        start = problem.oracle.record(x0)
+        return start if start.f < rounded.f else rounded
+    return rounded
+
+
 def _build(problem: Problem, method: Method, e: Evaluation, status: Status, note: str, **fields: Any) -> OptimizeResult:
     nfev, njev, nprod = problem.oracle.counts
     return OptimizeResult(
-        x=e.x.copy(),
+        x=fresh(e.x),
         fun=e.f,
-        jac=e.g.copy(),
+        jac=fresh(e.g),
         nfev=nfev,
         njev=njev,
         nrecord=problem.oracle.nrecord,

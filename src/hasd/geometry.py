@@ -16,13 +16,11 @@ from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
-from array_api_compat import array_namespace, device, to_device
+
+from .arrays import Array, largest, namespace
 
 SAFE = 1e-200
 """Squares between this and its inverse are free of underflow and overflow."""
-
-Array = Any
-"""An array of any library that follows the array API standard."""
 
 
 @runtime_checkable
@@ -51,29 +49,6 @@ class Geometry(Protocol):
         ...
 
 
-def largest(x: Array) -> float:
-    """max|x|, 0 for an empty array."""
-    if math.prod(x.shape) == 0:
-        return 0.0
-    if type(x) is np.ndarray:
-        top, bottom = float(x.max()), float(x.min())
-        return math.nan if math.isnan(top) else max(top, -bottom)
-    xp = array_namespace(x)
-    return float(xp.max(xp.abs(x)))
-
-
-def resolution(x: Array) -> float:
-    """The machine epsilon of x's numbers.
-
-    >>> import numpy as np
-    >>> resolution(np.ones(2)) == 2.0**-52
-    True
-    """
-    if type(x) is np.ndarray:
-        return float(np.finfo(x.dtype).eps)
-    return float(array_namespace(x).finfo(x.dtype).eps)
-
-
 def norm2(x: Array) -> float:
     """The Euclidean norm, free of overflow and underflow.
 
@@ -96,19 +71,7 @@ def dot(x: Array, y: Array) -> float:
     """<x, y> as a Python float."""
     if type(x) is np.ndarray and type(y) is np.ndarray:  # the common case, without the namespace's overhead
         return float(x.dot(y))
-    return float(array_namespace(x, y).vecdot(x, y))
-
-
-def to_numpy(x: Array) -> Array:
-    """A few numbers of any library in NumPy's float64."""
-    return x if type(x) is np.ndarray else np.asarray(to_device(x, "cpu"), dtype=np.float64)
-
-
-def like(x: Array, y: Array) -> Array:
-    """x in y's library and precision."""
-    if type(y) is np.ndarray:
-        return x.astype(y.dtype, copy=False)
-    return array_namespace(y).asarray(x, dtype=y.dtype, device=device(y))
+    return float(namespace(x).vecdot(x, y))
 
 
 def _power_norm(x: Array, q: float) -> float:
@@ -118,7 +81,7 @@ def _power_norm(x: Array, q: float) -> float:
     top = largest(x)
     if top == 0.0 or not math.isfinite(top) or q == math.inf:
         return top
-    xp = array_namespace(x)
+    xp = namespace(x)
     u = xp.abs(x) / top
     total = float(xp.sum(u if q == 1.0 else u**q))
     return top * total ** (1.0 / q)
@@ -159,7 +122,7 @@ class Lp:
         top = largest(g)
         if self.p == 2.0 or top == 0.0 or not math.isfinite(top):
             return g
-        xp = array_namespace(g)
+        xp = namespace(g)
         dual_norm = self.dual_norm(g)
         if self.p == math.inf:
             return dual_norm * xp.sign(g)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from .arrays import Array, detached, foreign, fresh, library, namespace
 from .bounds import Bounds
 from .geometry import Geometry, Lp
 from .methods.base import State
@@ -38,27 +39,37 @@ def count(name: str, value: Any, *, least: int) -> float:
     return out
 
 
-def start(x0: Any) -> np.ndarray:
-    """A fresh 1-D floating-point copy of x0."""
+def start(x0: Any) -> Array:
+    """A fresh 1-D floating-point copy of x0, in its own library."""
+    array = _as_array(x0)
+    xp = namespace(array)
+    if xp.isdtype(array.dtype, "complex floating"):
+        raise TypeError("x0 must be real, got complex numbers")
+    if array.ndim > 1:
+        raise ValueError(f"x0 must have one dimension, got shape {tuple(array.shape)}")
+    if 0 in array.shape:
+        raise ValueError("x0 must not be empty")
+    if array.dtype not in (xp.float32, xp.float64):
+        array = xp.astype(array, xp.float64)
+    array = fresh(xp.reshape(array, (-1,)))
+    finite = xp.isfinite(array)
+    if not bool(xp.all(finite)):
+        place = int(xp.nonzero(~finite)[0][0])
+        raise ValueError(f"x0 must be finite, but x0[{place}] is {float(array[place])}")
+    return array
+
+
+def _as_array(x0: Any) -> Array:
+    """x0 as an array of numbers: of its own library, without history, or NumPy's."""
+    if foreign(x0):
+        return detached(x0)
     try:
-        array = np.array(x0)
+        array = np.asarray(x0)
     except ValueError as error:
         raise ValueError(f"x0 must be a vector of numbers: {error}") from error
-    if array.dtype.kind == "c":
-        raise TypeError("x0 must be real, got complex numbers")
-    if array.dtype.kind not in "buif":
+    if array.dtype.kind not in "buifc":
         raise TypeError(f"x0 must be a vector of numbers, got dtype {array.dtype}")
-    if array.ndim > 1:
-        raise ValueError(f"x0 must have one dimension, got shape {array.shape}")
-    if array.size == 0:
-        raise ValueError("x0 must not be empty")
-    if array.dtype.kind != "f" or array.dtype.itemsize not in (4, 8):
-        array = array.astype(np.float64)
-    array = np.atleast_1d(array)
-    if not np.all(np.isfinite(array)):
-        place = int(np.flatnonzero(~np.isfinite(array))[0])
-        raise ValueError(f"x0 must be finite, but x0[{place}] is {array[place]}")
-    return array
+    return np.array(array)  # of a subclass, the plain array
 
 
 def geometry(p: Any, default: float) -> Geometry:
@@ -74,13 +85,18 @@ def geometry(p: Any, default: float) -> Geometry:
     return p
 
 
-def source(fun: Any, jac: Any, args: Any, x0: np.ndarray) -> Source:
+def source(fun: Any, jac: Any, args: Any, x0: Array) -> Source:
     """The function, from one of our objectives or from callables in SciPy's conventions."""
     if hasattr(fun, "value_and_grad") and hasattr(fun, "counted"):
         if jac is not None:
             raise TypeError("jac must not be given with an objective: it brings its own gradient")
-        if fun.dimension is not None and fun.dimension != x0.size:
-            raise ValueError(f"x0 has length {x0.size}, but the objective has {fun.dimension} variables")
+        if fun.dimension is not None and fun.dimension != x0.shape[0]:
+            raise ValueError(f"x0 has length {x0.shape[0]}, but the objective has {fun.dimension} variables")
+        data = getattr(fun, "matrix", None)
+        if data is not None and library(data) != library(x0):
+            raise TypeError(
+                f"x0 is an array of {library(x0)}, but the objective's matrix is one of {library(data)}: convert one"
+            )
         return ObjectiveSource(fun)
     jac = None if jac is False else jac  # SciPy's way to say that there is none
     if not callable(fun):
@@ -109,14 +125,14 @@ def rows(trace: Any) -> float:
     return count("trace", trace, least=0)
 
 
-def resumed(state: Any, method: Any, x0: np.ndarray) -> Any:
+def resumed(state: Any, method: Any, x0: Array) -> Any:
     """A state to go on from, checked against the method and the problem; None where there is none."""
     if state is None:
         return None
     if not isinstance(state, State):
         raise TypeError(f"resume must be the state of an earlier result, got {state!r}")
     if state.x.shape != x0.shape:
-        raise ValueError(f"resume holds a state of length {state.x.size}, but x0 has length {x0.size}")
+        raise ValueError(f"resume holds a state of length {state.x.shape[0]}, but x0 has length {x0.shape[0]}")
     if state.method not in ("", method.name):
         raise ValueError(f"resume holds a state of method {state.method!r}, not of {method.name!r}")
     return state

@@ -138,7 +138,7 @@ def minimize(
 
     problem = setup.problem(Oracle(setup.source, budget, time.perf_counter() + seconds))
     recorder = Recorder(problem.oracle, gaps, rows)
-    call = scipy_style.callback(inputs.callback(callback), problem.oracle)
+    call = scipy_style.callback(inputs.callback(callback), problem.oracle, setup.x0)
     criteria = [stopping.gradient_within(tol, gtol), gaps.criterion, stopping.iterations(limit)]
     start = inputs.resumed(resume, setup.method, setup.x0) or _first(problem.oracle, setup.x0)
     if isinstance(start, tuple):
@@ -153,7 +153,7 @@ def minimize(
 
             outcome = loop.run(problem, setup.method, start, criteria, observe, call)
         why = f"{setup.why} {scipy_style.ignored(hess, hessp)}".strip()
-        res = answer(problem, setup.method, outcome, recorder, goal, why)
+        res = answer(problem, setup.method, outcome, recorder, setup.x0, goal, why)
     if disp:
         print(scipy_style.summary(res))
     return res

@@ -17,7 +17,8 @@ from typing import Any, Protocol
 import numpy as np
 from scipy.optimize import approx_fprime
 
-from .geometry import Array, largest, norm2, resolution
+from .arrays import Array, detached, foreign, fresh, largest, library, like, namespace, resolution, to_numpy
+from .geometry import norm2
 from .result import Status, Stop
 
 
@@ -85,22 +86,36 @@ def as_scalar(value: Any) -> float:
         raise TypeError(
             f"fun must return one number, got a tuple of {len(value)}; does fun return f and g? Give jac=True"
         )
-    array = np.asarray(value)
-    if array.size != 1:
-        raise TypeError(f"fun must return one number, got an array of shape {array.shape}")
-    if array.dtype.kind not in "buif":
+    value = detached(value)
+    array = value if foreign(value) else np.asarray(value)
+    if math.prod(array.shape) != 1:
+        raise TypeError(f"fun must return one number, got an array of shape {tuple(array.shape)}")
+    if not _real(array):
         raise TypeError(f"fun must return one real number, got {value!r}")
-    return float(array.reshape(()))
+    return float(namespace(array).reshape(array, ()))
+
+
+def _real(array: Array) -> bool:
+    """Whether its numbers are real."""
+    if type(array) is np.ndarray:
+        return array.dtype.kind in "buif"
+    return bool(namespace(array).isdtype(array.dtype, ("bool", "integral", "real floating")))
 
 
 def as_gradient(value: Any, x: Array) -> Array:
     """What the user's jac returned, as a fresh vector shaped like x (callers may reuse their buffer)."""
-    array = np.asarray(value)
-    if array.dtype.kind not in "buif":
+    value = detached(value)
+    array = value if foreign(value) else np.asarray(value)
+    if library(array) != library(x) and foreign(array):
+        raise TypeError(f"jac must return an array of {library(x)}, as x0 is, got one of {library(array)}")
+    if not _real(array):
         raise TypeError(f"jac must return an array of real numbers, got dtype {array.dtype}")
-    if array.shape != x.shape:
-        raise ValueError(f"jac must return an array of shape {x.shape}, as x0 has, got shape {array.shape}")
-    return np.array(array, dtype=x.dtype)
+    shape = tuple(array.shape) or (1,)  # SciPy takes a number for the gradient of one variable
+    if shape != tuple(x.shape):
+        raise ValueError(f"jac must return an array of shape {tuple(x.shape)}, as x0 has, got shape {shape}")
+    if type(x) is np.ndarray:
+        return np.array(array, dtype=x.dtype).reshape(shape)
+    return fresh(namespace(x).reshape(like(array, x), shape))
 
 
 @dataclass
@@ -117,11 +132,11 @@ class BlackBox:
 
     def price(self, x: Array) -> int:
         """Evaluations of fun that value and gradient together take."""
-        return x.size + 1 if self.jac is None else 1
+        return x.shape[0] + 1 if self.jac is None else 1
 
     def _call(self, function: Callable[..., Any], x: Array) -> Any:
         with np.errstate(**self.errstate):
-            return function(x.copy(), *self.args)
+            return function(fresh(x), *self.args)
 
     @property
     def counts(self) -> tuple[int, int, int]:
@@ -155,11 +170,15 @@ class BlackBox:
         if callable(self.jac):
             self.njev += 1
             return f, as_gradient(self._call(self.jac, x), x)
-        step = math.sqrt(resolution(x)) * np.maximum(1.0, np.abs(x))
+        return f, as_gradient(self._differences(x, f), x)
+
+    def _differences(self, x: Array, f: float) -> Array:
+        """The slopes of chords of f: one more evaluation for each variable."""
+        start = to_numpy(x)
+        step = math.sqrt(resolution(x)) * np.maximum(1.0, np.abs(start))
         known = [f]  # SciPy asks for f(x) first, which is known
         with np.errstate(invalid="ignore"):  # inf - inf near a pole: a NaN slope, rejected like any other
-            slope = approx_fprime(x, lambda y: known.pop() if known else self.value(y), step)
-        return f, as_gradient(slope, x)
+            return approx_fprime(start, lambda y: known.pop() if known else self.value(like(y, x)), step)
 
 
 @dataclass

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import OptimizeResult
 
+from .arrays import Array, fresh, like
 from .methods.base import State
 from .oracle import Oracle
 from .result import Status, Stop
@@ -67,19 +68,20 @@ def ignored(hess: Any, hessp: Any) -> str:
     return f"Ignored: {' and '.join(given)}, as the method is of first order." if given else ""
 
 
-def callback(given: Callable[..., Any] | None, oracle: Oracle) -> Callable[[State], None] | None:
-    """The user's callback in SciPy's two forms; StopIteration becomes our Stop."""
+def callback(given: Callable[..., Any] | None, oracle: Oracle, x0: Array) -> Callable[[State], None] | None:
+    """The user's callback in SciPy's two forms, given x as x0 is; StopIteration becomes our Stop."""
     if given is None:
         return None
     wants_result = _parameters(given) == {"intermediate_result"}
 
     def call(state: State) -> None:
+        x = fresh(like(state.x, x0))
         try:
             if wants_result:
                 fun = oracle.record_value(state.x) if math.isnan(state.fun) else state.fun
-                given(intermediate_result=OptimizeResult(x=state.x.copy(), fun=fun))
+                given(intermediate_result=OptimizeResult(x=x, fun=fun))
             else:
-                given(state.x.copy())
+                given(x)
         except StopIteration as stop:
             raise Stop(Status.CALLBACK) from stop
 

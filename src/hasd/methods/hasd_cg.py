@@ -30,7 +30,7 @@ from ..geometry import Array, dot, norm2
 from ..objectives.images import Images, Point
 from ..oracle import Evaluation
 from ..result import Status, Stop
-from .base import UNTRIED, Problem, Standing, State, advanced, first_state, weighed
+from .base import UNTRIED, Problem, Standing, State, advanced, first_state, in_double, weighed
 from .lines import ImageLine, evaluated
 
 REFRESH, FALLEN = 100, 0.03
@@ -64,6 +64,7 @@ class HASDCG:
         images: Images = problem.objective.images()
         if not images.constant:
             raise ValueError("method 'hasd-cg' is for Quadratic and LeastSquares objectives; 'auto' suits the others")
+        start = in_double(start)
         return CGState(**first_state(problem, start, problem.mu), point=images.at(start.x), compared=start.norm2)
 
     def step(self, problem: Problem, state: State) -> CGState:

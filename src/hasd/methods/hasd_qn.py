@@ -24,7 +24,7 @@ from ..geometry import dot, norm2
 from ..objectives.images import Point
 from ..oracle import Evaluation
 from ..result import Status, Stop
-from .base import UNTRIED, Problem, Standing, State, advanced, first_state, weighed, whole
+from .base import UNTRIED, Problem, Standing, State, advanced, first_state, in_double, weighed, whole
 from .lines import BlackBoxLine, ImageLine, Line, evaluated, wolfe
 from .pairs import NO_PAIRS, Pairs
 
@@ -56,9 +56,10 @@ class HASDQN:
 
     def init(self, problem: Problem, start: Evaluation) -> QNState:
         """No pairs yet."""
-        affine = hasattr(problem.objective, "images")
-        point = problem.objective.images().at(start.x) if affine else None
-        return QNState(**first_state(problem, start, problem.mu), point=point)
+        if not hasattr(problem.objective, "images"):
+            return QNState(**first_state(problem, start, problem.mu))
+        start = in_double(start)
+        return QNState(**first_state(problem, start, problem.mu), point=problem.objective.images().at(start.x))
 
     def step(self, problem: Problem, state: State) -> QNState:
         """One iteration: from the pairs kept, and where that direction fails from the gradient alone."""

@@ -33,12 +33,13 @@ from functools import partial
 
 import numpy as np
 
+from ..arrays import vanishes
 from ..estimate import Estimate
 from ..geometry import dot, norm2
 from ..objectives.images import Images, Point, Small
 from ..oracle import Evaluation
 from ..result import Status, Stop
-from .base import Problem, State, advanced, first_state, weighed, whole
+from .base import Problem, State, advanced, first_state, in_double, weighed, whole
 from .span import Span
 from .subspace import Place, Ridge, minimise
 
@@ -94,8 +95,9 @@ class HASDSubspace:
     def init(self, problem: Problem, start: Evaluation) -> SubspaceState:
         """x_0 = v_0 with its image; no directions yet."""
         images: Images = problem.objective.images()
+        start = in_double(start)
         point = images.at(start.x)
-        span = Span.empty(images, start.x.size, self.capacity(start.x.size))
+        span = Span.empty(images, start.x, self.capacity(start.x.shape[0]))
         return SubspaceState(**first_state(problem, start, problem.mu), point=point, span=span)
 
     def step(self, problem: Problem, state: State) -> SubspaceState:
@@ -108,7 +110,7 @@ class HASDSubspace:
         span, h = state.span.with_direction(images, e.g)
         if problem.geometry.p != 2.0:
             span, _ = span.with_direction(images, problem.geometry.steepest(e.g))
-        ridge = Ridge.near(problem.objective.ridge, state.x, span.S.columns)
+        ridge = Ridge.near(problem.objective.ridge, state.x, span.S)
         place = Place(np.zeros(span.k), state.point, state.fun, state.damping)
         slopes = images.slopes(span.W, state.point) + ridge.gradient(place.c)
         if state.age == 0 or norm2(h - slopes[: h.size]) <= DISAGREE * e.norm2:
@@ -124,10 +126,10 @@ class HASDSubspace:
                     return _seen(problem, state, e)
                 raise Stop(Status.PRECISION)
             return self.step(problem, refreshed(problem, state, forget=True))
-        x = state.x + span.S.columns @ place.c
+        x = state.x + span.S.expand(place.c)
         estimate = weighed(state.estimate, e, place.f)
         apart = moved_apart(state, estimate, h, span.k) - place.c
-        span, apart = span.remember(images, place.c, apart, self.capacity(x.size))
+        span, apart = span.remember(images, place.c, apart, self.capacity(x.shape[0]))
         kept = {"point": place.point, "span": span, "apart": apart, "damping": place.damping, "age": state.age + 1}
         moved = advanced(problem, state, e, estimate, 1, x=x, fun=place.f, **kept)
         return refreshed(problem, moved) if moved.age >= moved.due else moved
@@ -169,6 +171,6 @@ def refreshed(problem: Problem, state: SubspaceState, forget: bool = False) -> S
     fresh = replace(state, fun=fun, point=point, age=0, due=due, drift=drift)
     if not forget:
         return fresh
-    span, apart = Span.empty(images, state.x.size, state.span.S.store.room), state.estimate.v - state.x
-    span, apart = span.with_direction(images, apart) if apart.any() else (span, np.zeros(0))
-    return replace(fresh, span=span, apart=apart, damping=0.0)
+    span, apart = Span.empty(images, state.x, state.span.S.store.room), state.estimate.v - state.x
+    span, h = (span, np.zeros(0)) if vanishes(apart) else span.with_direction(images, apart)
+    return replace(fresh, span=span, apart=h, damping=0.0)

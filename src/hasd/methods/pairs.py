@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from array_api_compat import array_namespace
 from scipy.linalg.blas import dtrsv
 
-from ..geometry import Array, like, to_numpy
+from ..arrays import Array, like, namespace, to_numpy
 from ..objectives.images import Small
 
 
@@ -53,7 +52,7 @@ class Pairs:
     def _with_rows(self, s: Array, y: Array, size: float, kept: int, memory: int) -> tuple[Array, Store | None, int]:
         """The last so many rows and two more.  Appending to an old version copies: versions never change."""
         if type(s) is not np.ndarray:
-            xp = array_namespace(s)
+            xp = namespace(s)
             new = xp.stack((s, y)) / size
             return (xp.concat((self.rows[-kept:, :], new)) if kept else new), None, 0
         store, end = self.store, self.end

@@ -25,9 +25,9 @@ class Span:
     steps: tuple[Small, ...] = ()  # the last steps taken, in these coordinates
 
     @classmethod
-    def empty(cls, images: Images, d: int, room: int) -> Span:
-        """No direction yet, room for so many."""
-        return cls(Basis(Store(room, d), 0), images.basis(room))
+    def empty(cls, images: Images, x: Array, room: int) -> Span:
+        """No direction in x's space yet, room for so many."""
+        return cls(Basis(Store(room, x.shape[0], x), 0), images.basis(room))
 
     @property
     def k(self) -> int:
@@ -37,17 +37,17 @@ class Span:
     @property
     def grows(self) -> bool:
         """Whether it has room for the whole space."""
-        return self.S.store.room >= len(self.S.store.array)
+        return self.S.store.room >= self.S.store.array.shape[0]
 
     def split(self, vector: Array) -> tuple[Small, Array, float]:
         """Coordinates of the vector in the span, the unit vector of what is left, and how much that is."""
-        S = self.S.columns
-        h = S.T @ vector
-        rest = vector - S @ h
+        S = self.S
+        h = S.along(vector)
+        rest = vector - S.expand(h)
         left = norm2(rest)
         if left < ENOUGH * norm2(vector):  # twice is
-            again = S.T @ rest
-            rest -= S @ again
+            again = S.along(rest)
+            rest -= S.expand(again)
             h, left = h + again, norm2(rest)
         return h, rest / left if left > 0.0 else rest, left
 

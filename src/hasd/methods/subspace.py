@@ -14,9 +14,10 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg.lapack import dposv
 
+from ..arrays import Array
 from ..estimate import rounding
 from ..geometry import dot, norm2
-from ..objectives.images import Image, Images, Point, Small
+from ..objectives.images import Basis, Image, Images, Point, Small
 from ..result import Status, Stop
 from .span import Span
 
@@ -59,9 +60,9 @@ class Ridge:
     along: Small  # S^T x
 
     @classmethod
-    def near(cls, mu: float, x: Small, S: Small) -> Ridge:
+    def near(cls, mu: float, x: Array, S: Basis) -> Ridge:
         """Around x, in the coordinates of S's orthonormal columns."""
-        return cls(mu, dot(x, x), S.T @ x) if mu > 0.0 else cls(0.0, 0.0, np.zeros(S.shape[1]))
+        return cls(mu, dot(x, x), S.along(x)) if mu > 0.0 else cls(0.0, 0.0, np.zeros(S.k))
 
     def value(self, c: Small) -> float:
         """Its value."""

@@ -7,6 +7,8 @@ from typing import ClassVar
 
 import numpy.typing as npt
 
+from hasd.arrays import double, fresh
+from hasd.geometry import dot
 from hasd.objectives import dual
 from hasd.objectives.base import Objective, in_precision_of
 from hasd.objectives.images import Images, LocalImages
@@ -28,6 +30,7 @@ from hasd.objectives.operators import (
     as_scalar,
     entries_a_row,
     quiet,
+    same_library,
 )
 from hasd.objectives.smoothness import Smoothness, add_ridge
 
@@ -35,7 +38,8 @@ from hasd.objectives.smoothness import Smoothness, add_ridge
 class Affine(Objective):
     """f(x) = phi(Ax - b) + ridge/2 ||x||_2^2 for any loss phi.
 
-    A is an ndarray, a SciPy sparse matrix or a LinearOperator.  A is kept, not copied; ``b`` is copied.
+    A is a dense array (of NumPy, PyTorch or another library that follows the array API standard, on any device), a
+    SciPy sparse matrix or a LinearOperator.  A is kept, not copied; ``b`` is copied.
     Methods that work on cached images use ``loss``, ``A``, ``b``, ``forward``, ``adjoint`` and ``image``.
 
     >>> import numpy as np
@@ -59,7 +63,7 @@ class Affine(Objective):
         if A is None and self.identity_allowed:
             self.A = self._AT = None
             self.b = None if b is None else as_data(b, None, "b")
-            self.dimension = None if self.b is None else len(self.b)
+            self.dimension = None if self.b is None else self.b.shape[0]
             return
         self.A = as_matrix(A, "A")
         given = getattr(A, "dtype", self.A.dtype)
@@ -68,16 +72,18 @@ class Affine(Objective):
         self._AT = self.A.T  # a view of the same data, made once
         n, self.dimension = self.A.shape
         self.b = None if b is None else as_data(b, n, "b")
+        if self.b is not None:
+            same_library(self.b, self.A, "b", "A")
 
     def forward(self, x: Vector) -> Vector:
         """A x in float64; one product."""
         self.nprod += 1
-        return x.astype(float) if self.A is None else apply(self.A, x)
+        return fresh(double(x)) if self.A is None else apply(self.A, x)
 
     def adjoint(self, u: Vector) -> Vector:
         """A^T u in float64; one product."""
         self.nprod += 1
-        return u.astype(float) if self._AT is None else apply(self._AT, u)
+        return fresh(double(u)) if self._AT is None else apply(self._AT, u)
 
     @quiet
     def image(self, x: Vector) -> Vector:
@@ -145,8 +151,8 @@ class Affine(Objective):
     def _ridge_value(self, x: Vector) -> float:
         if self.ridge == 0.0:
             return 0.0
-        x = x.astype(float, copy=False)
-        return 0.5 * self.ridge * float(x @ x)
+        x = double(x)
+        return 0.5 * self.ridge * dot(x, x)
 
 
 class LogSumExp(Affine):
@@ -223,8 +229,9 @@ class Logistic(Affine):
         labels = as_data(y, None, "y")
         super().__init__(LogisticLoss(labels), A, None, ridge)
         assert self.A is not None
-        if self.A.shape[0] != len(labels):
-            raise ValueError(f"y must be 1-D of length {self.A.shape[0]}, got shape {labels.shape}")
+        same_library(labels, self.A, "y", "A")
+        if self.A.shape[0] != labels.shape[0]:
+            raise ValueError(f"y must be 1-D of length {self.A.shape[0]}, got shape {tuple(labels.shape)}")
 
 
 class Power(Affine):

@@ -6,10 +6,10 @@ import copy
 from abc import ABC, abstractmethod
 from typing import Self
 
-import numpy as np
 import numpy.typing as npt
 
-from hasd.objectives.operators import Vector
+from hasd.arrays import namespace
+from hasd.objectives.operators import Matrix, Vector, single
 from hasd.objectives.smoothness import Smoothness
 
 
@@ -17,7 +17,7 @@ class Objective(ABC):
     """f: R^d -> R, convex and smooth, that counts its products with the matrix it is made of.
 
     >>> from hasd.objectives import LeastSquares
-    >>> f = LeastSquares(np.eye(2), b=[1.0, 0.0])
+    >>> f = LeastSquares([[1.0, 0.0], [0.0, 1.0]], b=[1.0, 0.0])
     >>> f([0.0, 0.0]), f.nprod, f.counted().nprod
     (0.5, 1, 0)
     """
@@ -46,10 +46,15 @@ class Objective(ABC):
         """
 
     @property
+    def matrix(self) -> Matrix | None:
+        """What the products are with; None for the identity."""
+        return next((m for m in (getattr(self, name, None) for name in ("A", "H", "C")) if m is not None), None)
+
+    @property
     def precision(self) -> float:
         """The machine epsilon of products with the matrix: 2^-23 where it is float32."""
-        matrix = next((m for m in (getattr(self, name, None) for name in ("A", "H", "C")) if m is not None), None)
-        return 2.0**-23 if matrix is not None and matrix.dtype == np.float32 else 2.0**-52
+        matrix = self.matrix
+        return 2.0**-23 if matrix is not None and single(matrix) else 2.0**-52
 
     def counted(self) -> Self:
         """The same function on the same data, its own counter at 0: one for each run, one for each thread."""
@@ -60,4 +65,5 @@ class Objective(ABC):
 
 def in_precision_of(x: Vector, g: Vector) -> Vector:
     """g in x's floating-point type; float64 where x is made of integers."""
-    return g.astype(x.dtype if x.dtype.kind == "f" else np.float64, copy=False)
+    xp = namespace(x)
+    return xp.astype(g, x.dtype if xp.isdtype(x.dtype, "real floating") else xp.float64, copy=False)

@@ -24,8 +24,8 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+from hasd.arrays import double, fresh, namespace, total
+from hasd.geometry import dot, norm2
 from hasd.objectives.losses import LogSumExpLoss
 from hasd.objectives.operators import Vector, quiet
 
@@ -59,7 +59,7 @@ class Point:
         """Two products."""
         self.objective, self.x, self.radius = objective, x, radius
         self.ridge, self.eps = objective.ridge, objective.precision
-        self.size = _norm(x)
+        self.size = norm2(x)
         self.z = objective.image(x)
         self.value, u = objective.loss.value_and_slope(self.z)
         self.dual = Dual(u, objective.adjoint(u))
@@ -73,33 +73,34 @@ class Point:
         u, v = dual.u, dual.pulled
         loss: Any = self.objective.loss
         conjugate, b = loss.conjugate(u), self.objective.b
-        entries = np.abs(self.z) if b is None else np.abs(self.z) + np.abs(b)
-        sizes = abs(self.value) + abs(conjugate) + float(np.abs(u) @ entries) + self.ridge * self.size**2
-        young = self.value + conjugate - float(u @ self.z) + 8.0 * self.eps * sizes
-        gap = max(young, 0.0) + self._penalty(v, 8.0 * self.eps * self.norm * _norm(u))
+        entries = abs(self.z) if b is None else abs(self.z) + abs(b)
+        sizes = abs(self.value) + abs(conjugate) + dot(abs(u), entries) + self.ridge * self.size * self.size
+        young = self.value + conjugate - dot(u, self.z) + 8.0 * self.eps * sizes
+        gap = max(young, 0.0) + self._penalty(v, 8.0 * self.eps * self.norm * norm2(u))
         return math.inf if math.isnan(gap) else gap
 
     def _penalty(self, v: Vector, blur: float) -> float:
         """max over y of <v, x - y> + ridge/2 (||x||^2 - ||y||^2) for a v that may be off by blur."""
-        far, ridge = _norm(v), self.ridge
+        far, ridge = norm2(v), self.ridge
         if self.radius is None and ridge == 0.0:
             away = (1.0 + REACH) * (self.size + self.step)
             return (far + blur) * away if far <= 8.0 * blur else math.inf
         if ridge > 0.0 and (self.radius is None or far <= ridge * self.radius):
-            return (_norm(v + ridge * self.x) + blur) ** 2 / (2.0 * ridge)
+            short = norm2(v + ridge * self.x) + blur
+            return short * (short / (2.0 * ridge))
         assert self.radius is not None
-        inner = float(v @ self.x) + self.radius * far + blur * (self.size + self.radius)
+        inner = dot(v, self.x) + self.radius * far + blur * (self.size + self.radius)
         return inner + 0.5 * ridge * (self.size - self.radius) * (self.size + self.radius)
 
     def enough(self, r: Vector, w: Vector, u: Vector) -> bool:
         """Whether a residual r costs little beside 1/2 <grad f, w>, or is rounding."""
-        far = _norm(r)
-        if far <= 4.0 * self.eps * self.norm * _norm(u):
+        far = norm2(r)
+        if far <= 4.0 * self.eps * self.norm * norm2(u):
             return True
         excess = far * far / (2.0 * self.ridge) if self.ridge > 0.0 else math.inf
         if self.radius is not None:
             excess = min(excess, far * (self.size + self.radius))
-        return excess <= EXCESS * 0.5 * float(self.slope @ w)
+        return excess <= EXCESS * 0.5 * dot(self.slope, w)
 
 
 @quiet
@@ -108,11 +109,11 @@ def duality_gap(objective: Affine, x: Vector, radius: float | None = None, itera
 
     Only where u' is outside the domain of phi* are points between the three tried: elsewhere that gains a percent.
     """
-    point = Point(objective, x.astype(float), radius)
+    point = Point(objective, double(x), radius)
     if not math.isfinite(point.value):
         return math.inf if point.value > 0.0 else math.nan
     newton = _newton(point, iterations)
-    zero = Dual(np.zeros_like(newton.u), np.zeros_like(newton.pulled))
+    zero = Dual(_zeros(newton.u), _zeros(newton.pulled))
     bounds = [(point.gap(dual), dual) for dual in (newton, point.dual, zero)]
     gap, best = min(bounds, key=itemgetter(0))
     if bounds[0][0] == math.inf > gap:
@@ -128,26 +129,26 @@ def _newton(point: Point, iterations: int) -> Dual:
     """
     objective, ridge = point.objective, point.ridge
     curvature = objective.loss.curvature(point.z)
-    dual, w = point.dual, np.zeros_like(point.x)
+    dual, w = point.dual, _zeros(point.x)
     before = math.inf
     while True:
         r = dual.pulled + ridge * (point.x - w)
-        if iterations <= 0 or not _norm(r) < 0.5 * before or point.enough(r, w, dual.u):
-            point.step = _norm(w)
+        if iterations <= 0 or not norm2(r) < 0.5 * before or point.enough(r, w, dual.u):
+            point.step = norm2(w)
             return dual
-        before = _norm(r)
-        u, energy = dual.u.copy(), 0.0
-        p, Hp, Kp = np.zeros_like(r), np.zeros_like(u), np.zeros_like(r)
+        before = norm2(r)
+        u, energy = fresh(dual.u), 0.0
+        p, Hp, Kp = _zeros(r), _zeros(u), _zeros(r)
         while iterations > 0 and not point.enough(r, w, u):
             Ar = objective.forward(r)
             Hr = curvature.times(Ar)
             Kr = objective.adjoint(Hr) + ridge * r
             iterations -= 1
             point.norm = max(point.norm, _ratio(Ar, r))
-            energy, previous = float(r @ Kr), energy
+            energy, previous = dot(r, Kr), energy
             beta = energy / previous if previous > 0.0 else 0.0
             p, Hp, Kp = r + beta * p, Hr + beta * Hp, Kr + beta * Kp
-            square = float(Kp @ Kp)
+            square = dot(Kp, Kp)
             if not (energy > 0.0 and 0.0 < square < math.inf):  # K r = 0, or lost to under- or overflow
                 break
             a = energy / square
@@ -155,7 +156,7 @@ def _newton(point: Point, iterations: int) -> Dual:
             u -= a * Hp
             r = r - a * Kp
         if isinstance(objective.loss, LogSumExpLoss):
-            u /= u.sum()
+            u /= total(u)
         dual = Dual(u, objective.adjoint(u))
 
 
@@ -179,10 +180,10 @@ def _between(point: Point, one: Dual, other: Dual) -> tuple[float, Dual]:
     return gap, one.towards(other, t)
 
 
-def _norm(v: Vector) -> float:
-    return float(np.linalg.norm(v))
+def _zeros(v: Vector) -> Vector:
+    return namespace(v).zeros_like(v)
 
 
 def _ratio(image: Vector, v: Vector) -> float:
-    length = _norm(v)
-    return _norm(image) / length if length > 0.0 else 0.0
+    length = norm2(v)
+    return norm2(image) / length if length > 0.0 else 0.0

@@ -13,17 +13,22 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
+from array_api_compat import device
 
+from hasd.arrays import Array, largest, like, namespace, to_numpy, vanishes, zeros
+from hasd.geometry import dot
 from hasd.objectives.losses import Expansion, Loss, SquareLoss
 from hasd.objectives.operators import Vector
 
 BLOCK = 1024
 """Rows of a basis that are weighted at a time: a temporary of so many rows stays in cache."""
+WIDE = 2**16
+"""The same where the library is not NumPy: a device has its own cache, and a call to it its price."""
 
 Image = Any
 """A vector of length n, wherever its parts are."""
 Small = np.ndarray[Any, Any]
-"""A vector of length k, a k x k matrix, or a vector of length d."""
+"""A vector of length k or a k x k matrix: NumPy's, whatever library the images are of."""
 
 
 @dataclass(frozen=True)
@@ -100,13 +105,21 @@ class Images(Protocol):
         ...
 
 
+NUMPY = np.zeros(0)
+"""A model for arrays of NumPy."""
+
+
 class Store:
     """Columns of a basis: an append-only buffer that several versions of it share."""
 
-    def __init__(self, room: int, rows: int = 0):
-        """Room for so many columns, none in use; made when the first one says how long they are."""
+    def __init__(self, room: int, rows: int = 0, model: Array = NUMPY):
+        """Room for so many columns, none in use; made when the first one says how long they are, and whose."""
         self.room = room
-        self.array = np.empty((rows, room), order="F")
+        if type(model) is np.ndarray:
+            self.array = np.empty((rows, room), order="F")
+        else:
+            xp = namespace(model)
+            self.array = xp.empty((room, rows), dtype=xp.float64, device=device(model)).T  # columns contiguous
         self.used = 0
 
 
@@ -117,27 +130,51 @@ class Basis:
     store: Store
     k: int
 
+    @classmethod
+    def of(cls, columns: Array, room: int) -> Basis:
+        """These columns, with room for so many."""
+        rows, k = columns.shape
+        store = Store(room, rows, columns)
+        if k:
+            store.array[:, :k] = columns
+        store.used = k
+        return cls(store, k)
+
     @property
-    def columns(self) -> np.ndarray:
+    def columns(self) -> Array:
         """The columns, n x k, not copied."""
         return self.store.array[:, : self.k]
 
     def append(self, column: Vector) -> Basis:
         """One column more."""
         store = self.store
-        if store.used != self.k or self.k == store.room or len(store.array) != len(column):
-            store = Store(max(store.room, self.k + 1), len(column))
-            store.array[:, : self.k] = self.columns if self.k else 0.0
+        n = column.shape[0]
+        if store.used != self.k or self.k == store.room or store.array.shape[0] != n:
+            store = Store(max(store.room, self.k + 1), n, column)
+            if self.k:
+                store.array[:, : self.k] = self.columns
         store.array[:, self.k] = column
         store.used = self.k + 1
         return Basis(store, store.used)
 
     def rotate(self, Q: Small) -> Basis:
         """Other columns of the same span or less."""
-        store = Store(self.store.room, len(self.store.array))
+        W, store = self.columns, Store(self.store.room, self.store.array.shape[0], self.store.array)
         store.used = Q.shape[1]
-        np.matmul(self.columns, Q, out=store.array[:, : store.used])
+        if type(W) is np.ndarray:
+            np.matmul(W, Q, out=store.array[:, : store.used])
+        else:
+            store.array[:, : store.used] = W @ like(Q, W)
         return Basis(store, store.used)
+
+    def expand(self, step: Small) -> Array:
+        """The combination of the columns with these coordinates."""
+        W = self.columns
+        return W @ like(step, W)
+
+    def along(self, vector: Array) -> Small:
+        """The inner products of the columns with a vector."""
+        return to_numpy(self.columns.T @ vector) if self.k else np.zeros(0)
 
 
 class Columns:
@@ -165,7 +202,7 @@ class Columns:
 
     def expand(self, basis: Basis, step: Small) -> Image:
         """W step."""
-        return basis.columns @ step
+        return basis.expand(step)
 
 
 @dataclass(frozen=True)
@@ -185,9 +222,9 @@ class LocalImages(Columns):
 
     def at(self, x: Vector) -> Point:
         """z = Ax - b, expanded; no product at x = 0."""
-        if not x.any() and self.objective.A is not None:
+        if self.objective.A is not None and vanishes(x):
             b, n = self.objective.b, self.objective.A.shape[0]
-            return self._point(np.zeros(n) if b is None else -b)
+            return self._point(zeros(n, x) if b is None else -b)
         return self._point(self.objective.image(x))
 
     def _point(self, z: Vector) -> Point:
@@ -204,22 +241,27 @@ class LocalImages(Columns):
 
     def slopes(self, basis: Basis, point: Point) -> Small:
         """W^T phi'(z)."""
-        return basis.columns.T @ point.expansion.slope if basis.k else np.zeros(0)
+        return basis.along(point.expansion.slope)
 
     def bends(self, basis: Basis, point: Point) -> Small:
         """The Hessian of phi in the coordinates of the basis, block by block."""
         W, expansion = basis.columns, point.expansion
         diagonal, rank_one = expansion.diagonal, expansion.rank_one
-        alive = np.flatnonzero(diagonal)
-        if 4 * alive.size < diagonal.size:  # softmax with a small alpha: few rows carry all the curvature
-            W, diagonal = W[alive], diagonal[alive]
-            rank_one = None if rank_one is None else rank_one[alive]
+        block = WIDE
+        if type(W) is np.ndarray:
+            block = BLOCK
+            alive = np.flatnonzero(diagonal)
+            if 4 * alive.size < diagonal.size:  # softmax with a small alpha: few rows carry all the curvature
+                W, diagonal = W[alive], diagonal[alive]
+                rank_one = None if rank_one is None else rank_one[alive]
         H = np.zeros((basis.k, basis.k))
-        for start in range(0, W.shape[0], BLOCK):
-            rows = W[start : start + BLOCK]
-            H += rows.T @ (diagonal[start : start + BLOCK, None] * rows)
+        n = W.shape[0]
+        for start in range(0, n, block):
+            part = slice(start, min(start + block, n))
+            rows = W[part, :]
+            H += to_numpy(rows.T @ (diagonal[part, None] * rows))
         if rank_one is not None:
-            r = W.T @ rank_one
+            r = to_numpy(W.T @ rank_one)
             H -= np.outer(r, r)
         return expansion.scale * H
 
@@ -228,27 +270,25 @@ class LocalImages(Columns):
         z = direction * t
         z += point.z
         there = self._point(z)
-        return there, float(there.expansion.slope @ direction)
+        return there, dot(there.expansion.slope, direction)
 
     def bend(self, point: Point, direction: Image) -> float:
         """The second derivative along the direction."""
         seen: Expansion = point.expansion
-        bend = float(seen.diagonal @ (direction * direction))
+        bend = dot(seen.diagonal, direction * direction)
         if seen.rank_one is not None:
-            along = float(seen.rank_one @ direction)
+            along = dot(seen.rank_one, direction)
             bend -= along * along
         return seen.scale * bend
 
     def reach(self, point: Point, direction: Image) -> float:
         """How far z may go before it has moved by its own size."""
-        far = size(direction)
-        return max(1.0, size(point.z)) / far if far > 0.0 else math.inf
+        far = largest(direction)
+        return max(1.0, largest(point.z)) / far if far > 0.0 else math.inf
 
     def distance(self, one: Image, other: Image) -> float:
         """max|one - other| / max(1, max|one|)."""
-        return size(one - other) / max(1.0, size(one))
+        return largest(one - other) / max(1.0, largest(one))
 
 
-def size(z: Vector) -> float:
-    """max|z|, without a temporary."""
-    return max(float(z.max()), -float(z.min()))
+size = largest

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 import numpy as np
-import scipy.special
 
+from hasd.arrays import ends, fresh, highest, into, namespace, total
+from hasd.geometry import dot
 from hasd.objectives import smoothness
 from hasd.objectives.operators import Matrix, Vector, as_data, as_scalar, quiet
 from hasd.objectives.smoothness import Smoothness
@@ -35,8 +36,11 @@ class Curvature(NamedTuple):
 
     def times(self, W: Vector) -> Vector:
         """phi''(z) W for a vector, or for a matrix of columns: two passes over n a column."""
-        product = (self.diagonal * W.T).T
-        return product if self.rank_one is None else product - np.multiply.outer(self.rank_one, self.rank_one @ W)
+        product = self.diagonal * W if W.ndim == 1 else self.diagonal[:, None] * W
+        if self.rank_one is None:
+            return product
+        along = self.rank_one @ W
+        return product - (self.rank_one * along if W.ndim == 1 else self.rank_one[:, None] * along[None, :])
 
 
 class Expansion(NamedTuple):
@@ -99,14 +103,14 @@ class LogSumExpLoss:
 
     def _weights(self, z: Vector) -> tuple[float, Vector]:
         """phi(z) and w_i = exp((z_i - max z)/alpha) over their sum."""
-        top = float(z.max())
+        top = highest(z)
         alive = _alive(z, top, self.alpha)
         w = (z if alive is None else z[alive]) - top
         w /= self.alpha
-        np.exp(w, out=w)
-        total = float(np.add.reduce(w))
-        w /= total
-        return _from_total(top, total, self.alpha), _spread(w, alive, z)
+        w = into("exp", w)
+        all_of_them = total(w)
+        w /= all_of_them
+        return _from_total(top, all_of_them, self.alpha), _spread(w, alive, z)
 
     @quiet
     def value(self, z: Vector) -> float:
@@ -131,9 +135,9 @@ class LogSumExpLoss:
     @quiet
     def conjugate(self, u: Vector) -> float:
         """phi*(u) = alpha sum_i u_i log u_i on the simplex, inf beyond."""
-        if not (u.min() >= 0.0 and abs(float(u.sum()) - 1.0) <= SLACK):
+        if not (ends(u)[0] >= 0.0 and abs(total(u) - 1.0) <= SLACK):
             return math.inf
-        return self.alpha * float(np.sum(scipy.special.xlogy(u, u)))
+        return self.alpha * total(_x_log_x(u))
 
     def smoothness(self, A: Matrix | None, p: float) -> Smoothness:
         """max_{i,j} ||a_i - a_j||_{p*}^2/(4 alpha)."""
@@ -160,25 +164,25 @@ class SymmetricSoftmaxLoss:
         With r = exp(-2|z|/alpha) they are exp((|z| - max|z|)/alpha) times 1 + r and 1 - r, over the sum of the former;
         1 - r as -expm1 has no cancellation near z = 0.
         """
-        magnitude = np.abs(z)
-        top = float(magnitude.max())
+        magnitude = abs(z)
+        top = highest(magnitude)
         alive = _alive(magnitude, top, self.alpha)
         sign = z
         if alive is not None:
             magnitude, sign = magnitude[alive], z[alive]
         odd = magnitude / (-0.5 * self.alpha)
-        np.expm1(odd, out=odd)
+        odd = into("expm1", odd)
         even = 2.0 + odd
         magnitude -= top
         magnitude /= self.alpha
-        e = np.exp(magnitude, out=magnitude)
+        e = into("exp", magnitude)
         even *= e
-        total = float(np.add.reduce(even))
-        even /= total
-        e /= total
+        all_of_them = total(even)
+        even /= all_of_them
+        e /= all_of_them
         odd *= e
-        np.copysign(odd, sign, out=odd)
-        return _from_total(top, total, self.alpha), _spread(even, alive, z), _spread(odd, alive, z)
+        odd = namespace(odd).copysign(odd, sign)
+        return _from_total(top, all_of_them, self.alpha), _spread(even, alive, z), _spread(odd, alive, z)
 
     @quiet
     def value(self, z: Vector) -> float:
@@ -208,20 +212,21 @@ class SymmetricSoftmaxLoss:
         The weights are (m +- u)/2 with m_i = sqrt(u_i^2 + k^2) and k >= 0 such that sum_i m_i = 1: the entropy of all
         weights with difference u is greatest where w+ w- is the same for every i.
         """
-        magnitude = np.abs(u)
-        spare = 1.0 - float(magnitude.sum())
+        magnitude, xp = abs(u), namespace(u)
+        spare, n = 1.0 - total(magnitude), u.shape[0]
         if not spare >= -SLACK:
             return math.inf
-        k = 1.0 / len(u) if spare > 0.0 else 0.0
+        k = 1.0 / n if spare > 0.0 else 0.0
         for _ in range(60):  # Newton on a convex increasing function, from above: monotone
-            m = np.hypot(magnitude, k)
-            step = (float(np.sum(m)) - 1.0) / float(np.sum(k / m)) if k > 0.0 else 0.0
+            m = xp.hypot(magnitude, k)
+            step = (total(m) - 1.0) / total(k / m) if k > 0.0 else 0.0
             if not step > 4.0 * 2.0**-52 * k:
                 break
-            k = max(k - step, spare / len(u))
-        larger = 0.5 * (magnitude + np.hypot(magnitude, k))
-        smaller = np.divide(0.25 * k * k, larger, out=np.zeros_like(larger), where=larger > 0.0)
-        return self.alpha * float(np.sum(scipy.special.xlogy(larger, larger) + scipy.special.xlogy(smaller, smaller)))
+            k = max(k - step, spare / n)
+        larger = 0.5 * (magnitude + xp.hypot(magnitude, k))
+        some = larger > 0.0
+        smaller = xp.where(some, 0.25 * k * k / xp.where(some, larger, 1.0), 0.0)
+        return self.alpha * total(_x_log_x(larger) + _x_log_x(smaller))
 
     def smoothness(self, A: Matrix | None, p: float) -> Smoothness:
         """max_i ||a_i||_{p*}^2/alpha; A = None is the identity."""
@@ -239,19 +244,19 @@ class SquareLoss:
     @quiet
     def value(self, z: Vector) -> float:
         """phi(z)."""
-        return 0.5 * float(z @ z)
+        return 0.5 * dot(z, z)
 
     def value_and_slope(self, z: Vector) -> tuple[float, Vector]:
         """phi(z) and z."""
-        return self.value(z), z.copy()
+        return self.value(z), fresh(z)
 
     def curvature(self, z: Vector) -> Curvature:
         """The identity."""
-        return Curvature(np.ones_like(z), None)
+        return Curvature(namespace(z).ones_like(z), None)
 
     def expand(self, z: Vector) -> Expansion:
         """All three."""
-        return Expansion(*self.value_and_slope(z), np.ones_like(z))
+        return Expansion(*self.value_and_slope(z), namespace(z).ones_like(z))
 
     def conjugate(self, u: Vector) -> float:
         """phi*(u) = 1/2 ||u||^2."""
@@ -275,19 +280,19 @@ class LogisticLoss:
     def __post_init__(self) -> None:
         """Refuse labels other than -1 and 1."""
         y = as_data(self.y, None, "y")
-        if not (np.abs(y) == 1.0).all():
-            found = ", ".join(f"{label:g}" for label in np.unique(y)[:5])
+        xp = namespace(y)
+        if not bool(xp.all(abs(y) == 1.0)):
+            labels = xp.unique_values(y)
+            found = ", ".join(f"{float(labels[i]):g}" for i in range(min(labels.shape[0], 5)))
             raise ValueError(f"y must hold labels -1 and 1 only, got {found}; convert 0/1 labels with 2*y - 1")
         object.__setattr__(self, "y", y)
 
     def _exponentials(self, z: Vector) -> tuple[float, Vector]:
         """phi(z) and e = exp(-y z), kept below overflow: where it is large, log(1 + e) = -y z to the last digit."""
         t = self.y * z
-        np.negative(t, out=t)
-        e = np.minimum(t, 700.0)
-        np.exp(e, out=e)
-        np.maximum(np.log1p(e), t, out=t)
-        return float(np.add.reduce(t)) / len(t), e
+        t, xp = into("negative", t), namespace(t)
+        e = into("exp", xp.minimum(t, 700.0))
+        return total(xp.maximum(xp.log1p(e), t)) / t.shape[0], e
 
     def _parts(self, z: Vector) -> tuple[float, Vector, Vector, Vector]:
         """phi(z), phi'(z), 1 + exp(-y z) and 1/(1 + exp(y z))."""
@@ -295,7 +300,7 @@ class LogisticLoss:
         above = 1.0 + e
         e /= above
         slope = self.y * e
-        slope /= -len(z)
+        slope /= -z.shape[0]
         return value, slope, above, e
 
     @quiet
@@ -317,20 +322,23 @@ class LogisticLoss:
         """All three from exp(-y z)."""
         value, slope, above, s = self._parts(z)
         s /= above
-        return Expansion(value, slope, s, scale=1.0 / len(z))
+        return Expansion(value, slope, s, scale=1.0 / z.shape[0])
 
     @quiet
     def conjugate(self, u: Vector) -> float:
         """phi*(u) = 1/n sum_i (s_i log s_i + (1 - s_i) log(1 - s_i)), s_i = -n y_i u_i in [0, 1], inf beyond."""
-        s = -len(u) * self.y * u
-        if not (s.min() >= 0.0 and s.max() <= 1.0 + SLACK):
+        n, xp = u.shape[0], namespace(u)
+        s = -n * self.y * u
+        low, high = ends(s)
+        if not (low >= 0.0 and high <= 1.0 + SLACK):
             return math.inf
-        s = np.minimum(s, 1.0)
-        return float(np.mean(scipy.special.xlogy(s, s) + scipy.special.xlog1py(1.0 - s, -s)))
+        s = xp.minimum(s, 1.0)
+        rest = xp.where(s < 1.0, (1.0 - s) * xp.log1p(-xp.where(s < 1.0, s, 0.0)), 0.0)
+        return total(_x_log_x(s) + rest) / n
 
     def smoothness(self, A: Matrix | None, p: float) -> Smoothness:
         """A bound on ||A||_{p->2}^2/(4n): phi'' is largest at z = 0, where it is 1/(4n)."""
-        return _divided(smoothness.squares(A, p), 4.0 * len(self.y))
+        return _divided(smoothness.squares(A, p), 4.0 * self.y.shape[0])
 
 
 @dataclass(frozen=True)
@@ -350,28 +358,28 @@ class PowerLoss:
     @quiet
     def value(self, z: Vector) -> float:
         """phi(z)."""
-        return float(np.sum(np.abs(z) ** self.q)) / self.q
+        return total(abs(z) ** self.q) / self.q
 
     @quiet
     def value_and_slope(self, z: Vector) -> tuple[float, Vector]:
         """phi(z) and sign(z) |z|^{q-1}."""
-        return self.value(z), np.copysign(np.abs(z) ** (self.q - 1.0), z)
+        return self.value(z), namespace(z).copysign(abs(z) ** (self.q - 1.0), z)
 
     @quiet
     def curvature(self, z: Vector) -> Curvature:
         """(q-1) |z|^{q-2}."""
-        return Curvature((self.q - 1.0) * np.abs(z) ** (self.q - 2.0), None)
+        return Curvature((self.q - 1.0) * abs(z) ** (self.q - 2.0), None)
 
     def expand(self, z: Vector) -> Expansion:
         """All three from |z|^{q-2}."""
-        power = np.abs(z) ** (self.q - 2.0)
+        power = abs(z) ** (self.q - 2.0)
         slope = power * z
-        return Expansion(float(slope @ z) / self.q, slope, power, scale=self.q - 1.0)
+        return Expansion(dot(slope, z) / self.q, slope, power, scale=self.q - 1.0)
 
     @quiet
     def conjugate(self, u: Vector) -> float:
         """phi*(u) = (1 - 1/q) sum_i |u_i|^{q/(q-1)}."""
-        return (1.0 - 1.0 / self.q) * float(np.sum(np.abs(u) ** (self.q / (self.q - 1.0))))
+        return (1.0 - 1.0 / self.q) * total(abs(u) ** (self.q / (self.q - 1.0)))
 
     def smoothness(self, A: Matrix | None, p: float) -> Smoothness:
         """inf for q > 2: the curvature grows without bound; at q = 2 that of ``SquareLoss``."""
@@ -381,8 +389,11 @@ class PowerLoss:
 def _alive(z: Vector, top: float, alpha: float) -> Vector | None:
     """Where exp((z - top)/alpha) counts beside exp(0) = 1, if that is at few places; None where it is at many.
 
-    A row 60 below the largest adds 1e-26 of it: less than rounding, for as many rows as there may be.
+    A row 60 below the largest adds 1e-26 of it: less than rounding, for as many rows as there may be.  Other libraries
+    than NumPy may be on a device where looking costs more than it saves.
     """
+    if type(z) is not np.ndarray:
+        return None
     alive = (z > top - 60.0 * alpha).nonzero()[0]
     return alive if 0 < 4 * alive.size < z.size else None
 
@@ -399,6 +410,12 @@ def _spread(few: Vector, places: Vector | None, z: Vector) -> Vector:
 def _from_total(top: float, total: float, alpha: float) -> float:
     """top + alpha log total; top itself where it is not finite and total has become NaN."""
     return top + alpha * math.log(total) if math.isfinite(top) else top
+
+
+def _x_log_x(u: Vector) -> Vector:
+    """u log u, 0 at u = 0; for u >= 0."""
+    xp = namespace(u)
+    return u * xp.log(xp.where(u > 0.0, u, 1.0))
 
 
 def _divided(L: Smoothness, by: float) -> Smoothness:

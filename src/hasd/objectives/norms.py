@@ -15,6 +15,7 @@ from scipy.linalg import eigvalsh
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 from scipy.spatial.distance import cdist
 
+from hasd.arrays import hosted
 from hasd.objectives.operators import Matrix, Vector, apply, is_sparse
 
 MATERIALISE = 1e7  # entries up to which an operator is written out
@@ -29,7 +30,7 @@ def entries(A: Matrix) -> Matrix | None:
     if isinstance(A, LinearOperator):
         return _materialise(A) if math.prod(A.shape) <= MATERIALISE else None
     if not is_sparse(A):
-        return A.astype(np.float64, copy=False)
+        return hosted(A).astype(np.float64, copy=False)
     M = scipy.sparse.csr_array(A, dtype=np.float64)
     if not M.has_canonical_format:
         M = M.copy()  # sum_duplicates works in place, and the arrays may be the caller's

@@ -16,11 +16,13 @@ import numpy.typing as npt
 import scipy.sparse
 from scipy.sparse.linalg import LinearOperator
 
-Matrix = Any
-"""An ndarray, a SciPy sparse array or matrix, or a ``scipy.sparse.linalg.LinearOperator``."""
+from hasd.arrays import Array, detached, double, ends, foreign, fresh, library, namespace
 
-Vector = npt.NDArray[Any]
-"""A one-dimensional real ndarray."""
+Matrix = Any
+"""A dense array of any library, a SciPy sparse array or matrix, or a ``scipy.sparse.linalg.LinearOperator``."""
+
+Vector = Any
+"""A one-dimensional real array: of A's library, NumPy's where A is sparse or an operator."""
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -47,33 +49,61 @@ def as_matrix(A: Matrix, name: str) -> Matrix:
     """A checked: 2-D, real, finite, not empty; float32 and float64 are kept, other numbers become float64.
 
     CSR and CSC stay as they are, other sparse formats become CSR.  Nothing is copied unless it is converted,
-    and the entries of a LinearOperator cannot be looked at.
+    and the entries of a LinearOperator cannot be looked at.  An array of another library stays there.
     """
     sparse = is_sparse(A)
-    if not (sparse or isinstance(A, LinearOperator)):
+    if foreign(A):
+        A = detached(A)
+        if str(getattr(A, "layout", "torch.strided")) != "torch.strided":
+            raise TypeError(f"{name} must be dense where it is a tensor, got layout {A.layout}")
+    elif not (sparse or isinstance(A, LinearOperator)):
         A = np.asarray(A)
-    if np.dtype(A.dtype).kind not in "biuf":
+    if not real(A):
         raise TypeError(f"{name} must be a real ndarray, sparse matrix or LinearOperator, got dtype {A.dtype}")
     if len(A.shape) != 2 or 0 in A.shape:
-        raise ValueError(f"{name} must be 2-D with at least one row and one column, got shape {A.shape}")
+        raise ValueError(f"{name} must be 2-D with at least one row and one column, got shape {tuple(A.shape)}")
     if isinstance(A, LinearOperator):
         return A
     if sparse and A.format not in ("csr", "csc"):
         A = A.tocsr()
-    A = A.astype(precision(A), copy=False)
+    A = A.astype(precision(A), copy=False) if not foreign(A) else _floating(A)
     if not _all_finite(A.data if sparse else A):
         raise ValueError(f"{name} must be finite, got NaN or infinity among its entries")
     return A
 
 
-def _all_finite(values: npt.NDArray[Any]) -> bool:
+def real(A: Any) -> bool:
+    """Whether the numbers of an array, sparse matrix or operator are real."""
+    if foreign(A):
+        return bool(namespace(A).isdtype(A.dtype, ("bool", "integral", "real floating")))
+    return np.dtype(A.dtype).kind in "biuf"
+
+
+def _floating(A: Array) -> Array:
+    """A foreign array as it is where it is float32 or float64, in float64 otherwise."""
+    xp = namespace(A)
+    return A if A.dtype in (xp.float32, xp.float64) else xp.astype(A, xp.float64)
+
+
+def _all_finite(values: Array) -> bool:
     """Both ends are finite: NaN spreads to them, and no temporary of the size of the data is made."""
-    return values.size == 0 or (math.isfinite(values.min()) and math.isfinite(values.max()))
+    return 0 in values.shape or all(map(math.isfinite, ends(values)))
 
 
 def precision(A: Matrix) -> type[np.floating[Any]]:
-    """The precision of products with A: float32 where A is, float64 everywhere else."""
+    """The precision of products with A, not of another library: float32 where A is, float64 everywhere else."""
     return np.float32 if A.dtype == np.float32 else np.float64
+
+
+def single(A: Matrix) -> bool:
+    """Whether products with A are in float32."""
+    return bool(A.dtype == (namespace(A).float32 if foreign(A) else np.float32))
+
+
+def same_library(x: Any, y: Any, name: str, other: str) -> None:
+    """Refuse to mix libraries: where an array lives is the caller's choice."""
+    if library(x) != library(y):
+        raise TypeError(f"{name} is an array of {library(x)}, but {other} is one of {library(y)}: convert one of them")
 
 
 def entries_a_row(A: Matrix) -> float:
@@ -88,26 +118,28 @@ def apply(A: Matrix, v: Vector) -> Vector:
     >>> apply(np.eye(2, dtype=np.float32), np.array([1.0, 2.0]))
     array([1., 2.])
     """
+    if foreign(A):
+        return double(A @ namespace(A).astype(v, A.dtype, copy=False))
     image = A @ v.astype(precision(A), copy=False)
     # An operator may hand out its own buffer, or v itself: copy what is not ours.
     return image.astype(np.float64, copy=isinstance(A, LinearOperator))
 
 
 def as_point(x: npt.ArrayLike, length: int | None, name: str) -> Vector:
-    """x as a real 1-D ndarray of the given length (None: any), not copied and not looked into."""
-    v = np.asarray(x)
-    if v.dtype.kind not in "biuf":
+    """x as a real 1-D array of the given length (None: any), not copied and not looked into."""
+    v = detached(x) if foreign(x) else np.asarray(x)
+    if not real(v):
         raise TypeError(f"{name} must be a real vector, got dtype {v.dtype}")
-    if v.ndim != 1 or (length is not None and v.size != length):
+    if v.ndim != 1 or (length is not None and v.shape[0] != length):
         wanted = "1-D" if length is None else f"1-D of length {length}"
-        raise ValueError(f"{name} must be {wanted}, got shape {v.shape}")
+        raise ValueError(f"{name} must be {wanted}, got shape {tuple(v.shape)}")
     return v
 
 
 @quiet
 def as_data(b: npt.ArrayLike, length: int | None, name: str) -> Vector:
     """b as a finite float64 vector of our own: what the caller does to his afterwards does not matter."""
-    v = as_point(b, length, name).astype(np.float64)
+    v = fresh(double(as_point(b, length, name)))
     if not _all_finite(v):
         raise ValueError(f"{name} must be finite, got NaN or infinity among its entries")
     return v

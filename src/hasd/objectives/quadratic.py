@@ -10,9 +10,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse.linalg import LinearOperator
 
+from hasd.arrays import double, foreign, fresh, largest, namespace, to_numpy, vanishes, zeros
+from hasd.geometry import dot
 from hasd.objectives import smoothness
 from hasd.objectives.base import Objective, in_precision_of
-from hasd.objectives.images import Basis, Columns, Images, Point, Small, size
+from hasd.objectives.images import NUMPY, Basis, Columns, Images, Point, Small
 from hasd.objectives.operators import (
     Matrix,
     Vector,
@@ -23,6 +25,8 @@ from hasd.objectives.operators import (
     entries_a_row,
     is_sparse,
     quiet,
+    same_library,
+    single,
 )
 from hasd.objectives.smoothness import Smoothness
 
@@ -30,7 +34,7 @@ from hasd.objectives.smoothness import Smoothness
 class Quadratic(Objective):
     """f(x) = 1/2 <x, Hx> + <c, x>, H symmetric (and positive semidefinite for a convex f: not checked).
 
-    H is an ndarray, a SciPy sparse matrix or a LinearOperator (whose symmetry is taken on trust).
+    H is a dense array of any library, a SciPy sparse matrix or a LinearOperator (whose symmetry is taken on trust).
     L_p <= min(max|lambda| d^{1-2/p}, ||H||_{p*} entrywise), exact at p = 2, and at p = inf where every
     entry of H is non-negative.
 
@@ -53,7 +57,8 @@ class Quadratic(Objective):
             raise ValueError(f"H must be square, got shape {self.H.shape}")
         _check_symmetric(self.H)
         self.dimension: int = d
-        self.c = np.zeros(d) if c is None else as_data(c, d, "c")
+        self.c = zeros(d, self.H if foreign(self.H) else NUMPY) if c is None else as_data(c, d, "c")
+        same_library(self.c, self.H, "c", "H")
         self.nprod = 0
 
     def forward(self, x: Vector) -> Vector:
@@ -70,7 +75,7 @@ class Quadratic(Objective):
         """f(x) and Hx + c; one product."""
         point = as_point(x, self.dimension, "x")
         Hx = self.forward(point)
-        return float((0.5 * Hx + self.c) @ point.astype(float, copy=False)), in_precision_of(point, Hx + self.c)
+        return dot(0.5 * Hx + self.c, double(point)), in_precision_of(point, Hx + self.c)
 
     @property
     def row_cost(self) -> float:
@@ -103,40 +108,41 @@ class QuadraticImages(Columns):
 
     def _point(self, z: Vector) -> Point:
         x, g = self._halves(z)
-        return Point(z, 0.5 * float((g + self.objective.c) @ x), None)
+        return Point(z, 0.5 * dot(g + self.objective.c, x), None)
 
     def at(self, x: Vector) -> Point:
         """(x, Hx + c); one product, none at x = 0."""
-        Hx = self.objective.forward(x) if x.any() else 0.0
-        return self._point(np.concatenate((x, Hx + self.objective.c)))
+        Hx = 0.0 if vanishes(x) else self.objective.forward(x)
+        return self._point(namespace(x).concat((x, Hx + self.objective.c)))
 
     def multiply(self, q: Vector) -> Vector:
         """(q, Hq); one product."""
-        return np.concatenate((q, self.objective.forward(q)))
+        return namespace(q).concat((q, self.objective.forward(q)))
 
     def gradient(self, point: Point) -> Vector:
         """Hx + c; no product."""
-        return self._halves(point.z)[1].copy()
+        return fresh(self._halves(point.z)[1])
 
     def slopes(self, basis: Basis, point: Point) -> Small:
         """The gradient in the coordinates of the basis."""
-        return basis.columns[: self.objective.dimension].T @ self.gradient(point) if basis.k else np.zeros(0)
+        x_part = basis.columns[: self.objective.dimension, :]
+        return to_numpy(x_part.T @ self._halves(point.z)[1]) if basis.k else np.zeros(0)
 
     def bends(self, basis: Basis, point: Point) -> Small:
         """The Hessian in the coordinates of the basis."""
         d, W = self.objective.dimension, basis.columns
-        H = W[:d].T @ W[d:]
+        H = to_numpy(W[:d, :].T @ W[d:, :])
         return 0.5 * (H + H.T)
 
     def move(self, point: Point, direction: Vector, t: float) -> tuple[Point, float]:
         """The pair at x + t q; the derivative along q."""
         there = self._point(point.z + t * direction)
-        return there, float(self.gradient(there) @ self._halves(direction)[0])
+        return there, dot(self._halves(there.z)[1], self._halves(direction)[0])
 
     def bend(self, point: Point, direction: Vector) -> float:
         """<q, Hq>."""
         q, Hq = self._halves(direction)
-        return float(q @ Hq)
+        return dot(q, Hq)
 
     def reach(self, point: Point, direction: Vector) -> float:
         """No bound: the model is exact."""
@@ -144,7 +150,7 @@ class QuadraticImages(Columns):
 
     def distance(self, one: Vector, other: Vector) -> float:
         """max|one - other| / max(1, max|one|)."""
-        return size(one - other) / max(1.0, size(one))
+        return largest(one - other) / max(1.0, largest(one))
 
 
 @quiet
@@ -155,8 +161,9 @@ def _check_symmetric(H: Matrix) -> None:
     if is_sparse(H):
         size, asymmetry = abs(H).max(), abs(H - H.T).max()
     else:
-        size = max(float(H.max()), -float(H.min()))
-        step = max(2**20 // len(H), 1)  # a block of rows at a time: no temporary of the size of H
-        asymmetry = max(np.abs(H[i : i + step] - H[:, i : i + step].T).max() for i in range(0, len(H), step))
-    if asymmetry > float(np.finfo(H.dtype).eps) ** 0.75 * size:
+        d, size = H.shape[0], largest(H)
+        step = max(2**20 // d, 1)  # a block of rows at a time: no temporary of the size of H
+        blocks = (slice(i, min(i + step, d)) for i in range(0, d, step))
+        asymmetry = max(largest(H[part, :] - H[:, part].T) for part in blocks)
+    if asymmetry > (2.0**-23 if single(H) else 2.0**-52) ** 0.75 * size:
         raise ValueError(f"H must be symmetric, got max|H - H^T| = {asymmetry:.3g}; pass (H + H.T)/2 if meant")

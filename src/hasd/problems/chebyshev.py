@@ -31,6 +31,7 @@ import numpy.typing as npt
 from scipy.optimize import OptimizeResult
 from scipy.sparse.linalg import LinearOperator
 
+from ..arrays import hosted
 from ..minimize import minimize
 from ..objectives import SymmetricSoftmax
 from ..objectives.operators import Matrix, Vector, as_data, as_matrix, as_scalar, is_sparse, quiet
@@ -182,14 +183,14 @@ def chebyshev(
 def _checked(A: Matrix, b: npt.ArrayLike) -> tuple[Matrix, Vector]:
     if isinstance(A, LinearOperator):
         raise TypeError("chebyshev needs the rows of A: give an array or a sparse matrix, not a LinearOperator")
-    A = as_matrix(A, "A")
-    b = as_data(b, A.shape[0], "b")
-    for name, values in (("A", A.data if is_sparse(A) else A), ("b", b)):
+    A = as_matrix(hosted(A), "A")
+    data = as_data(hosted(b), A.shape[0], "b")
+    for name, values in (("A", A.data if is_sparse(A) else A), ("b", data)):
         if values.size and max(float(values.max()), -float(values.min())) > HUGE:
             raise ValueError(
                 f"{name} must have entries below {HUGE:g} in size, whose squares can be computed; rescale it"
             )
-    return A.tocsr() if is_sparse(A) else A, b
+    return A.tocsr() if is_sparse(A) else A, data
 
 
 def _smooth(search: Search, tol: float) -> None:

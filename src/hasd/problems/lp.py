@@ -38,6 +38,7 @@ from scipy.optimize import OptimizeResult
 from scipy.sparse.linalg import LinearOperator
 
 from .. import inputs
+from ..arrays import hosted
 from ..geometry import norm2
 from ..methods.base import State
 from ..minimize import minimize
@@ -254,12 +255,12 @@ def _finish(fit: Fit, y: Vector, size: float, tol: float) -> tuple[Status, str]:
 
 def _scaled(A: Matrix, b: npt.ArrayLike) -> tuple[Scaled, float]:
     """The data checked, b divided by a power of two that is returned, and the columns' sizes with them."""
-    A = as_matrix(A, "A")
+    A = as_matrix(hosted(A), "A")
     if A.dtype != np.float64 and not isinstance(A, LinearOperator):
         A = A.astype(np.float64)  # a bound to 1e-8 needs products better than float32's
-    b = as_data(b, A.shape[0], "b")
-    size = float(power_of_two(np.abs(b).max(keepdims=True))[0])
-    data = Scaled(A, b / size, column_sizes(A))
+    aim = as_data(hosted(b), A.shape[0], "b")
+    size = float(power_of_two(np.abs(aim).max(keepdims=True))[0])
+    data = Scaled(A, aim / size, column_sizes(A))
     data.nprod = int(isinstance(A, LinearOperator))  # to find its size
     return data, size
 

@@ -27,6 +27,7 @@ import numpy.typing as npt
 from scipy.optimize import OptimizeResult
 
 from .. import inputs
+from ..arrays import hosted
 from ..objectives.operators import Vector, as_data, as_matrix, as_scalar, quiet
 from ..objectives.transport import UNDERFLOW, SemiDual, blocks, buffer
 from .scaling import Solution, solve, stages
@@ -123,7 +124,7 @@ class Transport:
 
 def _problem(C: Any, a: Any, b: Any, reg: Any) -> Transport:
     """Check everything."""
-    cost = as_matrix(np.asarray(C), "C")
+    cost = as_matrix(np.asarray(hosted(C)), "C")
     n, m = cost.shape
     left, right = masses(a, n, "a"), masses(b, m, "b")
     mass = same_sum(left, right, "a", "b", single=is_single(a, b))
@@ -141,7 +142,7 @@ def _problem(C: Any, a: Any, b: Any, reg: Any) -> Transport:
 
 def masses(given: Any, length: int, name: str) -> Vector:
     """A finite vector without negative entries."""
-    checked = as_data(given, length, name)
+    checked = as_data(hosted(given), length, name)
     if checked.min() < 0.0:
         place = int(np.argmin(checked))
         raise ValueError(f"{name} must not be negative, but {name}[{place}] is {checked[place]:g}")
