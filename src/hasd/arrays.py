@@ -75,8 +75,12 @@ def hosted(x: Any) -> Any:
     """A foreign array in NumPy, in its own precision; anything else as it is."""
     if not foreign(x):
         return x
-    elsewhere = is_torch_array(x) or array_api_compat.is_cupy_array(x)  # may be on another device
-    return np.asarray(to_device(detached(x), "cpu") if elsewhere else x)
+    if is_torch_array(x) or array_api_compat.is_cupy_array(x):  # whose words for it the standard does not know
+        return np.asarray(to_device(detached(x), "cpu"))
+    try:
+        return np.asarray(x)
+    except RuntimeError:  # on another device
+        return np.from_dlpack(x, device="cpu")
 
 
 def double(x: Array) -> Array:
@@ -93,6 +97,14 @@ def zeros(length: int, model: Array) -> Array:
         return np.zeros(length)
     xp = namespace(model)
     return xp.zeros(length, dtype=xp.float64, device=device(model))
+
+
+def written(array: Array, where: Any, value: Array) -> Array:
+    """The array with a part replaced: itself, or a new one where the library has none that can be written to."""
+    if array_api_compat.is_writeable_array(array):
+        array[where] = value
+        return array
+    return array.at[where].set(value)
 
 
 def vanishes(x: Array) -> bool:

@@ -72,12 +72,12 @@ def callback(given: Callable[..., Any] | None, oracle: Oracle, x0: Array) -> Cal
     """The user's callback in SciPy's two forms, given x as x0 is; StopIteration becomes our Stop."""
     if given is None:
         return None
-    wants_result = _parameters(given) == {"intermediate_result"}
+    with_result = wants_result(given)
 
     def call(state: State) -> None:
         x = fresh(like(state.x, x0))
         try:
-            if wants_result:
+            if with_result:
                 fun = oracle.record_value(state.x) if math.isnan(state.fun) else state.fun
                 given(intermediate_result=OptimizeResult(x=x, fun=fun))
             else:
@@ -88,12 +88,12 @@ def callback(given: Callable[..., Any] | None, oracle: Oracle, x0: Array) -> Cal
     return call
 
 
-def _parameters(given: Callable[..., Any]) -> set[str]:
-    """The names of what a callable takes; none are known of some built-ins."""
+def wants_result(given: Callable[..., Any]) -> bool:
+    """Whether a callback is of SciPy's newer form, which takes ``intermediate_result``."""
     try:
-        return set(inspect.signature(given).parameters)
-    except (TypeError, ValueError):
-        return set()
+        return set(inspect.signature(given).parameters) == {"intermediate_result"}
+    except (TypeError, ValueError):  # some built-ins do not tell
+        return False
 
 
 def summary(res: OptimizeResult) -> str:

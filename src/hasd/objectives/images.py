@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 from array_api_compat import device
 
-from hasd.arrays import Array, largest, like, namespace, to_numpy, vanishes, zeros
+from hasd.arrays import Array, largest, like, namespace, to_numpy, vanishes, written, zeros
 from hasd.geometry import dot
 from hasd.objectives.losses import Expansion, Loss, SquareLoss
 from hasd.objectives.operators import Vector
@@ -122,6 +122,12 @@ class Store:
             self.array = xp.empty((room, rows), dtype=xp.float64, device=device(model)).T  # columns contiguous
         self.used = 0
 
+    def fill(self, start: int, columns: Array) -> None:
+        """Columns from there on."""
+        k = columns.shape[1]
+        if k:
+            self.array = written(self.array, (slice(None), slice(start, start + k)), columns)
+
 
 @dataclass(frozen=True)
 class Basis:
@@ -135,8 +141,7 @@ class Basis:
         """These columns, with room for so many."""
         rows, k = columns.shape
         store = Store(room, rows, columns)
-        if k:
-            store.array[:, :k] = columns
+        store.fill(0, columns)
         store.used = k
         return cls(store, k)
 
@@ -151,9 +156,8 @@ class Basis:
         n = column.shape[0]
         if store.used != self.k or self.k == store.room or store.array.shape[0] != n:
             store = Store(max(store.room, self.k + 1), n, column)
-            if self.k:
-                store.array[:, : self.k] = self.columns
-        store.array[:, self.k] = column
+            store.fill(0, self.columns)
+        store.fill(self.k, column[:, None])
         store.used = self.k + 1
         return Basis(store, store.used)
 
@@ -164,7 +168,7 @@ class Basis:
         if type(W) is np.ndarray:
             np.matmul(W, Q, out=store.array[:, : store.used])
         else:
-            store.array[:, : store.used] = W @ like(Q, W)
+            store.fill(0, W @ like(Q, W))
         return Basis(store, store.used)
 
     def expand(self, step: Small) -> Array:

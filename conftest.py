@@ -1,0 +1,21 @@
+"""Tests of adapters whose library is not installed are left out, and pytest's first lines say so."""
+
+from importlib.util import find_spec
+
+NEEDS = {
+    "array_api_strict": ["tests/adapters/test_namespaces.py"],
+    "torch": ["src/hasd/torch/*", "tests/adapters/test_torch.py", "tests/adapters/test_namespaces.py"],
+    "optimistix": ["src/hasd/jax/*", "tests/adapters/test_jax*.py"],
+    "optax": ["src/hasd/jax/*", "tests/adapters/test_jax*.py"],
+    "distributed": ["src/hasd/dask/*", "tests/adapters/test_dask*.py"],
+    "benchopt": ["benchmarks/benchopt/*", "tests/adapters/test_benchopt.py"],
+    "sphinx": ["tests/unit/test_docs.py"],
+}
+MISSING = [library for library in NEEDS if find_spec(library) is None]
+
+collect_ignore_glob = [pattern for library in MISSING for pattern in NEEDS[library]]
+
+
+def pytest_report_header() -> str:
+    """What is not tested here."""
+    return f"not installed, so not tested: {', '.join(MISSING)}" if MISSING else "every optional library is installed"

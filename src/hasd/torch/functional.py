@@ -1,0 +1,95 @@
+"""minimize() for a function of a tensor, differentiated by autograd."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from scipy.optimize import OptimizeResult
+
+from ..minimize import minimize as core
+from ..scipy_style import wants_result
+
+
+def minimize(
+    fun: Callable[..., torch.Tensor],
+    x0: torch.Tensor,
+    args: tuple[Any, ...] = (),
+    *,
+    callback: Callable[..., Any] | None = None,
+    **options: Any,
+) -> OptimizeResult:
+    """Minimise a smooth convex function of a tensor; its gradient comes from autograd.
+
+    Parameters
+    ----------
+    fun : callable
+        ``fun(x, *args)``, a tensor with one element computed from x by operations that autograd knows.
+    x0 : torch.Tensor
+        The start, of any shape, float32 or float64, on any device; never changed, and detached from its history.
+    args : tuple
+        Further arguments for fun.
+    callback : callable, optional
+        As in `hasd.minimize`, with x in the shape of x0.
+    **options
+        Those of `hasd.minimize`: method, p, L, tol, maxiter, ...  Not jac, which is autograd's.
+
+    Returns
+    -------
+    scipy.optimize.OptimizeResult
+        That of `hasd.minimize`, with x and jac in the shape, type and device of x0.
+
+    Examples
+    --------
+    >>> import torch
+    >>> target = torch.arange(4.0).reshape(2, 2)
+    >>> res = minimize(lambda x: torch.sum((x - target) ** 4) + torch.sum((x - target) ** 2), torch.zeros(2, 2))
+    >>> bool(torch.allclose(res.x, target, atol=1e-3)), res.x.dtype
+    (True, torch.float32)
+    """
+    if not isinstance(x0, torch.Tensor):
+        raise TypeError(f"x0 must be a torch.Tensor, got {type(x0).__name__}; hasd.minimize takes other arrays")
+    if x0.dtype not in (torch.float32, torch.float64):
+        raise TypeError(f"x0 must be float32 or float64, got {x0.dtype}")
+    if "jac" in options:
+        raise TypeError("jac must not be given: autograd makes it; hasd.minimize takes one, with tensors too")
+    if not callable(fun):
+        raise TypeError(f"fun must be callable, got {type(fun).__name__}")
+    shape = x0.shape
+
+    def value_and_grad(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        x = x.reshape(shape).requires_grad_()
+        with torch.enable_grad():
+            value = fun(x, *args)
+        _check(value)
+        (g,) = torch.autograd.grad(value.reshape(()), x)
+        return value.detach(), g.reshape(-1)
+
+    res = core(value_and_grad, x0.detach().reshape(-1), jac=True, callback=_reshaping(callback, shape), **options)
+    res.x, res.jac = res.x.reshape(shape), res.jac.reshape(shape)
+    return res
+
+
+def _check(value: Any) -> None:
+    """Say what is wrong with a value that autograd cannot start from."""
+    if not isinstance(value, torch.Tensor):
+        raise TypeError(f"fun must return a torch.Tensor, got {type(value).__name__}")
+    if value.numel() != 1:
+        raise TypeError(f"fun must return a tensor with one element, got shape {tuple(value.shape)}")
+    if not value.requires_grad:
+        raise TypeError("fun must return a tensor computed from x by PyTorch's operations: autograd sees no dependence")
+
+
+def _reshaping(callback: Callable[..., Any] | None, shape: torch.Size) -> Callable[..., Any] | None:
+    """The user's callback with x in his shape, in either of SciPy's forms."""
+    if callback is None or not callable(callback):
+        return callback
+    if wants_result(callback):
+
+        def with_result(*, intermediate_result: OptimizeResult) -> None:
+            intermediate_result.x = intermediate_result.x.reshape(shape)
+            callback(intermediate_result=intermediate_result)
+
+        return with_result
+    return lambda x: callback(x.reshape(shape))

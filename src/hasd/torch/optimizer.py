@@ -1,0 +1,207 @@
+"""HASD as a ``torch.optim.Optimizer``: the core's method, one iteration a step, on all parameters as one vector."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import torch
+
+from .. import inputs, loop, packing
+from ..arrays import to_numpy
+from ..methods import make
+from ..methods.base import Problem, State
+from ..oracle import Oracle
+from ..result import Status, Stop
+from .flat import ClosureSource, Flat
+
+KEY = "hasd"
+"""Where the state is kept: it belongs to all parameters, so no single one's entry will do."""
+SHARED = ("p", "L", "mu", "method", "maximize", "options")
+"""Settings that cannot differ between groups: there is one norm and one estimate sequence across them."""
+
+
+class HASD(torch.optim.Optimizer):
+    """Accelerated steepest descent in the l_p norm of all parameters together, for a convex loss without noise.
+
+    A step needs a closure, as ``torch.optim.LBFGS`` does: it clears the gradients, computes the loss, calls
+    ``backward`` and returns the loss.  It is called where the method wants to know the loss (once to a few times a
+    step) and must be a function of the parameters alone: no minibatches, no dropout.  When `step` returns, the
+    parameters hold x; changing them in between, or adding a group, starts the method anew from where they are.
+
+    Parameters
+    ----------
+    params : iterable
+        Tensors or groups, as everywhere in ``torch.optim``.
+    lr : float
+        With a given L the constant is L/lr (the smallest lr of the groups), so that schedulers have their say; without
+        one the stepsize is found by backtracking and lr plays no part.  L never falls again: a later lr can only
+        shorten the steps.
+    p : float
+        The norm, 2 <= p <= inf.
+    L : float, optional
+        Smoothness of the loss in that norm; None finds it by backtracking.
+    mu : float
+        Strong convexity of the loss w.r.t. l_2.
+    method : str
+        "hasd", or any of `hasd.methods()` that takes a black box: "hasd-qn" where p does not matter.
+    maximize : bool
+        Maximise a concave objective instead.
+    **options
+        Options of the method.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from hasd.torch import HASD
+    >>> x = torch.zeros(5, dtype=torch.float64, requires_grad=True)
+    >>> optimizer = HASD([x], p=float("inf"))
+    >>> def closure():
+    ...     optimizer.zero_grad()
+    ...     loss = torch.sum((x - 1) ** 2)
+    ...     loss.backward()
+    ...     return loss
+    >>> for _ in range(20):
+    ...     loss = optimizer.step(closure)
+    >>> bool(abs(x - 1).max() < 1e-6), optimizer.bound(radius=3.0) <= 0.0
+    (True, True)
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float = 1.0,
+        *,
+        p: float = math.inf,
+        L: float | None = None,
+        mu: float = 0.0,
+        method: str = "hasd",
+        maximize: bool = False,
+        **options: Any,
+    ):
+        """Check the settings; nothing is evaluated."""
+        inputs.geometry(p, math.inf)
+        inputs.number("lr", lr, least=0.0, strict=True)
+        if L is not None:
+            inputs.number("L", L, least=0.0, strict=True)
+        inputs.requirements(make(method, options), None, inputs.number("mu", mu, least=0.0))
+        shared = {"p": p, "L": L, "mu": mu, "method": method, "maximize": maximize, "options": options}
+        super().__init__(params, {"lr": lr, **shared})
+
+    @torch.no_grad()
+    def step(self, closure: Any = None) -> Any:
+        """One iteration; returns what the closure returned at its first call (None where it was not called).
+
+        At machine precision, a gradient of 0 or a loss that is not finite the parameters stay where they are;
+        `status` says so.
+        """
+        if closure is None:
+            raise TypeError(
+                "step needs a closure that clears the gradients, computes the loss, calls backward on it and returns "
+                "it, as torch.optim.LBFGS does"
+            )
+        flat = Flat([p for group in self.param_groups for p in group["params"]])
+        x = flat.gather()
+        source = ClosureSource(flat, closure, self._shared("maximize"))
+        state, status = self._kept(flat), None
+        try:
+            state, status = self._advanced(Oracle(source), x, state)
+        except BaseException:
+            flat.scatter(x)
+            raise
+        flat.scatter(x if state is None else state.x)
+        self._keep(state, status, source.evaluations)
+        return source.first
+
+    def _advanced(self, oracle: Oracle, x: torch.Tensor, state: State | None) -> tuple[State | None, Status | None]:
+        """The state after one iteration, or as it was with the reason why there is none."""
+        method = make(self._shared("method"), self._shared("options"))
+        problem = Problem(oracle, inputs.geometry(self._shared("p"), math.inf), self._constant(), self._shared("mu"))
+        try:
+            start = state or oracle.evaluate(x)
+            if not isinstance(start, State) and not start.finite:
+                return None, Status.NONFINITE_START
+            states = loop.states(problem, method, start)
+            state = next(states)
+            return next(states), None
+        except Stop as stop:
+            return state, stop.status
+
+    def _constant(self) -> float | None:
+        """L as the method is to take it."""
+        L = self._shared("L")
+        return None if L is None else L / min(group["lr"] for group in self.param_groups)
+
+    def _shared(self, name: str) -> Any:
+        """A setting that all groups agree on."""
+        first, *rest = (group[name] for group in self.param_groups)
+        if any(other != first for other in rest):
+            raise ValueError(f"{name} must be the same in all groups: there is one norm across them")
+        return first
+
+    def _kept(self, flat: Flat) -> State | None:
+        """The state of the last step; None where there is none or the parameters have been moved since."""
+        kept = self._store.get(KEY, {})
+        if "tree" not in kept:
+            return None
+        small = set(kept["small"])
+        arrays = [to_numpy(a) if i in small else a.to(flat.device) for i, a in enumerate(kept["arrays"])]
+        state: State = packing.unpack(packing.Packed(json.loads(kept["tree"]), arrays))
+        return state if state.x.dtype == flat.dtype and flat.holds(state.x) else None
+
+    def _keep(self, state: State | None, status: Status | None, evaluations: int) -> None:
+        """Tensors, numbers and strings only: what ``torch.save`` and ``torch.load`` carry over bit for bit."""
+        kept: dict[str, Any] = {
+            "nfev": self.nfev + evaluations,
+            "status": "" if status is None else status.message,
+        }
+        if state is not None:
+            tree, arrays = packing.pack(state)
+            kept |= {
+                "tree": json.dumps(tree),
+                "arrays": [torch.from_numpy(a.copy()) if isinstance(a, np.ndarray) else a for a in arrays],
+                "small": [i for i, a in enumerate(arrays) if isinstance(a, np.ndarray)],
+                "grad_norm": state.grad_norm,
+            }
+        self._store[KEY] = kept
+
+    @property
+    def _store(self) -> dict[Any, Any]:
+        """The optimizer's state, whose keys PyTorch declares to be tensors only."""
+        store: Any = self.state
+        return store
+
+    @property
+    def nfev(self) -> int:
+        """Calls of the closure so far."""
+        return self._store.get(KEY, {}).get("nfev", 0)
+
+    @property
+    def status(self) -> str:
+        """Why the last step made no move; empty where it made one."""
+        return self._store.get(KEY, {}).get("status", "")
+
+    @property
+    def grad_norm(self) -> float:
+        """The dual norm of the gradient that the last step used; NaN before the first."""
+        return self._store.get(KEY, {}).get("grad_norm", math.nan)
+
+    def bound(self, radius: float | None = None) -> float:
+        """What the minimum is certainly not below (with ``maximize``: the maximum not above).
+
+        radius : an l_2 bound on the distance from the first parameters to a minimiser; None will do where mu > 0.
+        """
+        sign = -1.0 if self._shared("maximize") else 1.0
+        kept = self._store.get(KEY, {})
+        if "tree" not in kept:
+            return -sign * math.inf
+        if radius is None and self._shared("mu") == 0.0:
+            raise ValueError("bound needs radius, an l_2 bound on the distance to a minimiser, because mu = 0")
+        if radius is not None:
+            inputs.number("radius", radius, least=0.0)
+        state: State = packing.unpack(packing.Packed(json.loads(kept["tree"]), kept["arrays"]))
+        certificates = (*state.certificates, state.estimate.certificate(state.origin))
+        return sign * max(certificate.lower(radius) for certificate in certificates)

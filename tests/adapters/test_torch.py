@@ -1,0 +1,420 @@
+"""hasd.torch: the optimizer takes the core's steps, and keeps the promises of torch.optim."""
+
+import copy
+import io
+import math
+import pickle
+
+import numpy as np
+import pytest
+import torch
+from torch.optim import lr_scheduler
+
+import hasd
+from hasd.torch import HASD, minimize
+
+BLACK_BOXES = [name for name in hasd.methods() if name not in ("hasd-subspace", "hasd-cg")]
+GENERATOR = torch.Generator().manual_seed(3)
+ROWS = torch.randn(40, 12, generator=GENERATOR, dtype=torch.float64)
+RIGHT = torch.randn(40, generator=GENERATOR, dtype=torch.float64)
+
+
+def loss_at(x):
+    """A smoothed maximum with a ridge: strongly convex, not quadratic."""
+    return torch.logsumexp((ROWS.to(x.dtype) @ x - RIGHT.to(x.dtype)) / 0.5, 0) * 0.5 + 0.05 * x @ x
+
+
+def closure_for(optimizer, parameters, value=loss_at):
+    def closure():
+        optimizer.zero_grad()
+        loss = value(torch.cat([p.reshape(-1) for p in parameters]))
+        loss.backward()
+        return loss
+
+    return closure
+
+
+def fresh(shapes=((12,),), dtype=torch.float64, **options):
+    parameters = [torch.zeros(shape, dtype=dtype, requires_grad=True) for shape in shapes]
+    optimizer = HASD(parameters, **options)
+    return parameters, optimizer, closure_for(optimizer, parameters)
+
+
+def joined(parameters):
+    return torch.cat([p.detach().reshape(-1) for p in parameters])
+
+
+def settings(method):
+    return {"method": method, "mu": 0.1 if method == "hasd-restart" else 0.0}
+
+
+def value_and_grad(x):
+    x = x.detach().requires_grad_()
+    value = loss_at(x)
+    (g,) = torch.autograd.grad(value, x)
+    return value.detach(), g
+
+
+class TestSteps:
+    @pytest.mark.parametrize("L", [None, 30.0])
+    @pytest.mark.parametrize("p", [2.0, 3.0, math.inf])
+    @pytest.mark.parametrize("method", BLACK_BOXES)
+    def test_they_are_the_cores_bit_for_bit(self, method, p, L):
+        """Whatever the shapes and groups: one vector, one norm."""
+        parameters, optimizer, closure = fresh(((3, 2), (), (5,)), p=p, L=L, **settings(method))
+        states = hasd.iterate(
+            value_and_grad, torch.zeros(12, dtype=torch.float64), jac=True, p=p, L=L, **settings(method)
+        )
+        next(states)
+        for _, state in zip(range(8), states, strict=False):
+            optimizer.step(closure)
+            assert optimizer.status == ""
+            assert torch.equal(joined(parameters), state.x)
+
+    def test_groups_are_one_vector(self):
+        one, optimizer, closure = fresh()
+        parts = [torch.zeros(5, dtype=torch.float64, requires_grad=True) for _ in range(2)]
+        parts.append(torch.zeros(2, dtype=torch.float64, requires_grad=True))
+        grouped = HASD([{"params": parts[:1]}, {"params": parts[1:], "lr": 0.5}])
+        for _ in range(6):
+            optimizer.step(closure)
+            grouped.step(closure_for(grouped, parts))
+        assert torch.equal(joined(one), joined(parts))
+
+    def test_the_closures_are_counted_and_the_first_loss_returned(self):
+        _, optimizer, closure = fresh()
+        seen = []
+
+        def counting():
+            seen.append(closure())
+            return seen[-1]
+
+        for _ in range(4):
+            before = len(seen)
+            assert optimizer.step(counting) is seen[before]
+        assert optimizer.nfev == len(seen)
+
+    def test_parameters_hold_x_and_the_loss_falls(self):
+        parameters, optimizer, closure = fresh(p=2.0, method="hasd-qn")
+        losses = []
+        for _ in range(25):
+            optimizer.step(closure)
+            losses.append(float(loss_at(joined(parameters))))
+        best = minimize(loss_at, torch.zeros(12, dtype=torch.float64), tol=1e-10).fun
+        assert losses == sorted(losses, reverse=True)
+        assert losses[-1] - best < 1e-8
+
+    def test_lbfgs_is_matched_on_a_module(self):
+        torch.manual_seed(0)
+        X, y = torch.randn(200, 10), (torch.rand(200) > 0.5).float()
+
+        def train(make, steps):
+            model = torch.nn.Linear(10, 1)
+            with torch.no_grad():
+                for p in model.parameters():
+                    p.zero_()
+            optimizer = make(model.parameters())
+
+            def closure():
+                optimizer.zero_grad()
+                loss = torch.nn.functional.binary_cross_entropy_with_logits(model(X)[:, 0], y)
+                loss.backward()
+                return loss
+
+            for _ in range(steps):
+                optimizer.step(closure)
+            return closure().item()
+
+        assert train(lambda ps: HASD(ps, method="hasd-qn"), 20) == pytest.approx(
+            train(lambda ps: torch.optim.LBFGS(ps, line_search_fn="strong_wolfe"), 5), abs=1e-6
+        )
+
+    def test_maximize(self):
+        down, one, closure = fresh()
+        up = [torch.zeros(12, dtype=torch.float64, requires_grad=True)]
+        other = HASD(up, maximize=True)
+        for _ in range(6):
+            one.step(closure)
+            other.step(closure_for(other, up, lambda x: -loss_at(x)))
+        assert torch.equal(joined(down), joined(up))
+        assert other.bound(radius=5.0) == -one.bound(radius=5.0)
+
+
+class TestBound:
+    @pytest.mark.parametrize("method", ["hasd", "hasd-qn", "hasd-paper"])
+    def test_it_is_below_the_minimum_and_gets_there(self, method):
+        _, optimizer, closure = fresh(p=2.0, method=method)
+        best = minimize(loss_at, torch.zeros(12, dtype=torch.float64), tol=1e-12)
+        radius = float(torch.linalg.norm(best.x))
+        assert optimizer.bound(radius) == -math.inf
+        for _ in range(60):
+            optimizer.step(closure)
+            assert optimizer.bound(radius) <= best.fun + 1e-12
+        assert optimizer.bound(radius) > best.fun - (1.0 if method == "hasd-paper" else 0.1)
+        assert optimizer.grad_norm < 1e-1
+
+    def test_it_needs_a_radius_or_mu(self):
+        _, optimizer, closure = fresh()
+        optimizer.step(closure)
+        with pytest.raises(ValueError, match="bound needs radius"):
+            optimizer.bound()
+        with pytest.raises(ValueError, match="radius must be"):
+            optimizer.bound(-1.0)
+        _, strong, closure = fresh(mu=0.1)
+        strong.step(closure)
+        assert math.isfinite(strong.bound())
+
+
+class TestStateDict:
+    @pytest.mark.parametrize("method", BLACK_BOXES)
+    @pytest.mark.parametrize("at", [1, 7])
+    def test_a_round_trip_through_a_file_changes_no_bit(self, method, at):
+        parameters, optimizer, closure = fresh(p=3.0, **settings(method))
+        for _ in range(at):
+            optimizer.step(closure)
+        file = io.BytesIO()
+        torch.save({"parameters": parameters, "optimizer": optimizer.state_dict()}, file)
+        file.seek(0)
+        loaded = torch.load(file, weights_only=True)
+        again = [p.detach().clone().requires_grad_() for p in loaded["parameters"]]
+        other = HASD(again, p=2.0)  # the settings come with the state
+        other.load_state_dict(loaded["optimizer"])
+        for _ in range(12):
+            optimizer.step(closure)
+            other.step(closure_for(other, again))
+            assert torch.equal(joined(parameters), joined(again))
+        assert other.nfev == optimizer.nfev and other.bound(3.0) == optimizer.bound(3.0)
+
+    def test_loading_does_not_tie_the_two_together(self):
+        parameters, optimizer, closure = fresh()
+        optimizer.step(closure)
+        saved = copy.deepcopy(optimizer.state_dict())
+        again = [p.detach().clone().requires_grad_() for p in parameters]
+        other = HASD(again)
+        other.load_state_dict(optimizer.state_dict())
+        for _ in range(5):
+            other.step(closure_for(other, again))
+        third = HASD([p.detach().clone().requires_grad_() for p in parameters])
+        third.load_state_dict(saved)
+        now = optimizer.state_dict()["state"]["hasd"]
+        assert all(torch.equal(a, b) for a, b in zip(saved["state"]["hasd"]["arrays"], now["arrays"], strict=True))
+
+    @pytest.mark.parametrize("copied", [copy.deepcopy, lambda o: pickle.loads(pickle.dumps(o))])
+    def test_copies_go_on_alike(self, copied):
+        parameters, optimizer, closure = fresh(method="hasd-qn")
+        for _ in range(4):
+            optimizer.step(closure)
+        other = copied(optimizer)
+        theirs = other.param_groups[0]["params"]
+        other.step(closure_for(other, theirs))
+        optimizer.step(closure)
+        assert torch.equal(joined(parameters), joined(theirs)) and other.nfev == optimizer.nfev
+
+
+class TestSchedulers:
+    @pytest.mark.parametrize(
+        "make",
+        [
+            lambda o: lr_scheduler.StepLR(o, 2, 0.5),
+            lambda o: lr_scheduler.CosineAnnealingLR(o, 10),
+            lambda o: lr_scheduler.LambdaLR(o, lambda epoch: 0.9**epoch),
+            lambda o: lr_scheduler.ReduceLROnPlateau(o, patience=0),
+            lambda o: lr_scheduler.ExponentialLR(o, 0.9),
+        ],
+    )
+    @pytest.mark.parametrize("L", [None, 30.0])
+    def test_they_do_not_crash(self, make, L):
+        parameters, optimizer, closure = fresh(L=L)
+        scheduler, start = make(optimizer), float(loss_at(torch.zeros(12, dtype=torch.float64)))
+        for _ in range(8):
+            loss = optimizer.step(closure)
+            scheduler.step(*((loss.detach(),) if isinstance(scheduler, lr_scheduler.ReduceLROnPlateau) else ()))
+        assert float(loss_at(joined(parameters))) < start
+
+    def test_lr_divides_a_given_L(self):
+        one, optimizer, closure = fresh(L=30.0, lr=0.5)
+        two, other, close_other = fresh(L=60.0)
+        for _ in range(4):
+            optimizer.step(closure)
+            other.step(close_other)
+        assert torch.equal(joined(one), joined(two))
+
+
+class TestParameters:
+    def test_moved_ones_start_anew(self):
+        parameters, optimizer, closure = fresh()
+        for _ in range(3):
+            optimizer.step(closure)
+        with torch.no_grad():
+            parameters[0].mul_(0.5)
+        start = joined(parameters).clone()
+        optimizer.step(closure)
+        again, other, close_other = fresh()
+        with torch.no_grad():
+            again[0].copy_(start)
+        other.step(close_other)
+        assert torch.equal(joined(parameters), joined(again))
+
+    def test_a_group_that_is_added(self):
+        x = torch.zeros(5, dtype=torch.float64, requires_grad=True)
+        y = torch.zeros(7, dtype=torch.float64, requires_grad=True)
+        optimizer = HASD([x])
+        optimizer.step(closure_for(optimizer, [x, y]))
+        assert float(abs(y.detach()).max()) == 0.0
+        optimizer.add_param_group({"params": [y]})
+        for _ in range(3):
+            optimizer.step(closure_for(optimizer, [x, y]))
+        assert float(abs(y.detach()).max()) > 0.0 and optimizer.status == ""
+
+    def test_types_are_kept_and_may_be_mixed(self):
+        kinds = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
+        parameters = [torch.zeros(3, dtype=kind, requires_grad=True) for kind in kinds]
+        optimizer = HASD(parameters)
+
+        def closure():
+            optimizer.zero_grad()
+            loss = loss_at(torch.cat([p.double() for p in parameters]))
+            loss.backward()
+            return loss
+
+        first = float(optimizer.step(closure).detach())
+        for _ in range(10):
+            last = float(optimizer.step(closure).detach())
+        assert [p.dtype for p in parameters] == list(kinds)
+        assert last < first
+        assert optimizer.state["hasd"]["nfev"] < 40  # it did not start anew each time
+
+    def test_complex_parameters_count_as_two(self):
+        z = torch.zeros(2, dtype=torch.complex128, requires_grad=True)
+        aim = torch.tensor([1.0 + 2.0j, -1.0j], dtype=torch.complex128)
+        optimizer = HASD([z], p=2.0)
+
+        def closure():
+            optimizer.zero_grad()
+            loss = torch.sum(torch.abs(z - aim) ** 2)
+            loss.backward()
+            return loss
+
+        for _ in range(10):
+            optimizer.step(closure)
+        assert torch.allclose(z, aim, atol=1e-8)
+
+    def test_sparse_and_missing_gradients(self):
+        table = torch.nn.Embedding(6, 2, sparse=True, dtype=torch.float64)
+        idle = torch.ones(3, dtype=torch.float64, requires_grad=True)
+        optimizer = HASD([table.weight, idle], p=2.0)
+
+        def closure():
+            optimizer.zero_grad()
+            loss = torch.sum((table(torch.tensor([1, 4])) - 2.0) ** 2)
+            loss.backward()
+            return loss
+
+        for _ in range(20):
+            optimizer.step(closure)
+        assert torch.allclose(table.weight[[1, 4]], torch.full((2, 2), 2.0, dtype=torch.float64), atol=1e-6)
+        assert torch.equal(idle, torch.ones(3, dtype=torch.float64))
+
+
+class TestFaults:
+    def test_a_closure_that_raises_leaves_the_parameters_at_x(self):
+        parameters, optimizer, closure = fresh()
+        optimizer.step(closure)
+        x, calls = joined(parameters).clone(), []
+
+        def failing():
+            calls.append(None)
+            if len(calls) == 2:
+                raise RuntimeError("no more")
+            return closure()
+
+        with pytest.raises(RuntimeError, match="no more"):
+            optimizer.step(failing)
+        assert torch.equal(joined(parameters), x)
+        optimizer.step(closure)
+        assert not torch.equal(joined(parameters), x)
+
+    def test_a_minimum_is_not_left(self):
+        x = torch.ones(3, dtype=torch.float64, requires_grad=True)
+        optimizer = HASD([x])
+        optimizer.step(closure_for(optimizer, [x], lambda x: torch.sum((x - 1) ** 2)))
+        assert torch.equal(x, torch.ones(3, dtype=torch.float64)) and "Converged" in optimizer.status
+        assert optimizer.step(closure_for(optimizer, [x], lambda x: torch.sum((x - 1) ** 2))) is None
+
+    def test_a_loss_that_is_not_finite(self):
+        x = torch.zeros(3, dtype=torch.float64, requires_grad=True)
+        optimizer = HASD([x])
+        optimizer.step(closure_for(optimizer, [x], lambda x: torch.sum(x) * math.nan))
+        assert torch.equal(x, torch.zeros(3, dtype=torch.float64)) and "not finite" in optimizer.status
+
+    def test_what_is_refused(self):
+        x = torch.zeros(3, requires_grad=True)
+        for options, error, match in (
+            ({"p": 1.5}, ValueError, "p must be"),
+            ({"L": -1.0}, ValueError, "L must be"),
+            ({"lr": 0.0}, ValueError, "lr must be"),
+            ({"method": "adam"}, ValueError, "unknown method"),
+            ({"method": "hasd-subspace"}, TypeError, "needs an objective"),
+            ({"momentum": 0.9}, TypeError, "unknown option 'momentum'"),
+        ):
+            with pytest.raises(error, match=match):
+                HASD([x], **options)
+        with pytest.raises(TypeError, match="step needs a closure"):
+            HASD([x]).step()
+        with pytest.raises(TypeError, match="closure must return the loss"):
+            HASD([x]).step(lambda: None)
+        differing = HASD([{"params": [x]}, {"params": [torch.zeros(1, requires_grad=True)], "p": 2.0}])
+        with pytest.raises(ValueError, match="p must be the same in all groups"):
+            differing.step(lambda: torch.zeros(()))
+
+
+class TestMinimize:
+    @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+    @pytest.mark.parametrize("shape", [(), (12,), (3, 4), (2, 3, 2)])
+    def test_any_shape_and_either_type(self, shape, dtype):
+        aim = torch.full(shape, 2.0, dtype=dtype)
+        x0 = torch.zeros(shape, dtype=dtype, requires_grad=True)
+        seen = []
+        res = minimize(lambda x, c: torch.sum((x - c) ** 2), x0, (aim,), callback=seen.append, tol=1e-4)
+        assert res.success and res.x.shape == res.jac.shape == x0.shape
+        assert res.x.dtype == res.jac.dtype == dtype and not res.x.requires_grad
+        assert torch.allclose(res.x, aim, atol=1e-3) and x0.grad is None and float(x0.detach().sum()) == 0.0
+        assert seen and all(x.shape == x0.shape for x in seen)
+
+    def test_it_is_the_core_with_autograds_gradient(self):
+        x0 = torch.zeros(12, dtype=torch.float64)
+        one = minimize(loss_at, x0, method="hasd", p=math.inf, maxiter=20)
+        other = hasd.minimize(value_and_grad, x0, jac=True, method="hasd", p=math.inf, maxiter=20)
+        assert torch.equal(one.x, other.x) and one.nfev == other.nfev
+
+    def test_the_newer_callback_and_its_end(self):
+        seen = []
+
+        def callback(*, intermediate_result):
+            seen.append(intermediate_result)
+            if len(seen) == 2:
+                raise StopIteration
+
+        res = minimize(lambda x: torch.sum((x - 1) ** 4), torch.zeros(2, 2, dtype=torch.float64), callback=callback)
+        assert res.status == 99 and len(seen) == 2 and seen[0].x.shape == (2, 2)
+
+    def test_part_of_x_may_be_unused(self):
+        res = minimize(lambda x: (x[0] - 1) ** 2, torch.zeros(3, dtype=torch.float64))
+        np.testing.assert_allclose(res.x.numpy(), [1.0, 0.0, 0.0], atol=1e-6)
+
+    @pytest.mark.parametrize(
+        ("fun", "x0", "options", "match"),
+        [
+            (torch.sum, np.zeros(3), {}, "x0 must be a torch.Tensor, got ndarray"),
+            (torch.sum, torch.zeros(3, dtype=torch.float16), {}, "x0 must be float32 or float64"),
+            (torch.sum, torch.zeros(3), {"jac": True}, "jac must not be given"),
+            (3.0, torch.zeros(3), {}, "fun must be callable"),
+            (lambda x: 1.0, torch.zeros(3), {}, "fun must return a torch.Tensor, got float"),
+            (lambda x: 2 * x, torch.zeros(3), {}, r"one element, got shape \(3,\)"),
+            (lambda x: torch.zeros(()), torch.zeros(3), {}, "autograd sees no dependence"),
+            (torch.sum, torch.zeros(3), {"callback": 3}, "callback must be callable"),
+        ],
+    )
+    def test_what_is_refused(self, fun, x0, options, match):
+        with pytest.raises(TypeError, match=match):
+            minimize(fun, x0, **options)
