@@ -170,6 +170,7 @@ class BlackBox:
         if callable(self.jac):
             self.njev += 1
             return f, as_gradient(self._call(self.jac, x), x)
+        self.njev += 1
         return f, as_gradient(self._differences(x, f), x)
 
     def _differences(self, x: Array, f: float) -> Array:

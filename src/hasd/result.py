@@ -87,7 +87,7 @@ def cut_at(e: Evaluation, origin: Array, blur: float) -> Cut:
     return Cut(e.f, e.norm2, dot(e.g, away), norm2(away), e.eps, max(blur, 8.0 * e.eps * e.norm2))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Gap:
     """A certified bound on f(x) - f* at the returned x: ``res.gap(radius)``.
 
@@ -99,6 +99,10 @@ class Gap:
     certificates: tuple[Certificate, ...]  # one per epoch, scalars only
     radius: float | None = None  # the one given to the run
     best: float = -math.inf  # the best lower bound met during the run, for that radius
+
+    def __repr__(self) -> str:
+        known = self.radius is not None or self.mu > 0.0
+        return f"<certified: {self():.3g}>" if known else "<certified for a radius: res.gap(radius)>"
 
     def lower(self, radius: float | None = None) -> float:
         """The best certified lower bound on f*; -inf where nothing is known yet."""

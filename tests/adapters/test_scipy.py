@@ -207,7 +207,7 @@ class TestWhatIsPassed:
     def test_no_jac_means_forward_differences(self, jac):
         res = through(value, jac=jac)
         same(res, direct(value, jac=None))
-        assert res.success and res.njev == 0 and res.nfev % 4 == 0
+        assert res.success and res.nfev == 4 * res.njev
 
     @pytest.mark.parametrize("args", [(2.0,), 2.0, [2.0]], ids=["tuple", "number", "list"])
     @pytest.mark.parametrize("way", ["pair", "apart", "none"])
@@ -388,7 +388,7 @@ class TestGlobalMethods:
         local = {"method": hasd.minimize, "jac": jac}
         res = so.dual_annealing(value, [(-5.0, 5.0)] * 3, maxiter=5, minimizer_kwargs=local)
         np.testing.assert_allclose(res.fun, value(SOLUTION), atol=1e-8)
-        assert (res.njev > 0) == (jac is not None)
+        assert res.njev > 0
 
     def test_differential_evolution_gives_its_bounds_to_polish(self):
         evolve = functools.partial(so.differential_evolution, value, [(-5.0, 5.0)] * 3, maxiter=3)

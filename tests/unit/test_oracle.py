@@ -65,7 +65,7 @@ class TestCounts:
 
         res = hasd.minimize(differences.value, START, **options)
         assert differences.f == res.nfev + res.nrecord
-        assert res.njev == 0
+        assert 0 < START.size * res.njev < res.nfev  # a gradient made of so many values
 
     @pytest.mark.parametrize("p", [2.0, np.inf])
     def test_hasd_with_declared_L_needs_one_evaluation_a_trial(self, p):

@@ -25,7 +25,7 @@ from ..oracle import Evaluation
 from .base import Problem, State, descend, evaluate_near, first_state, gain_at
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class AGDState(State):
     """A state with its next gradient point."""
 

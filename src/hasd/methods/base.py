@@ -41,7 +41,7 @@ class Problem:
         return getattr(self.oracle.source, "objective", None)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class State:
     """Iterate t of a method and the step that made it."""
 
@@ -62,6 +62,9 @@ class State:
     certificates: tuple[Certificate, ...] = field(default=())  # of epochs before a restart
     note: str = ""  # what the user should be told about this run
     method: str = ""  # whose state it is
+
+    def __repr__(self) -> str:
+        return f"<state of {self.method or 'a method'} at iteration {self.iteration}>"
 
     @property
     def weight(self) -> float:

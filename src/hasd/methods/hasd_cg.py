@@ -39,7 +39,7 @@ DRIFT = 0.1
 """Where they differ by more than this part, the new one is taken and the directions start anew."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class CGState(State):
     """A state with its image and the direction that led to it."""
 

@@ -32,7 +32,7 @@ REFRESH = 100
 """Iterations after which a cached image is made anew from x."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class QNState(State):
     """A state with its curvature pairs."""
 

@@ -34,7 +34,7 @@ CERTIFIED = 2.0
 INNER: dict[str, Callable[[], Method]] = {"hasd-paper": HASDPaper, "hasd": partial(HASD, restart=False)}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class RestartState(State):
     """A state of the inner method, numbered across epochs."""
 

@@ -53,7 +53,7 @@ DRIFT = 1e-11
 """Where a refresh finds more drift than this, the next one comes sooner; otherwise later."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class SubspaceState(State):
     """A state with the images that belong to it."""
 

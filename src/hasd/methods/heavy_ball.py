@@ -22,7 +22,7 @@ from ..oracle import Evaluation
 from .base import Problem, State, descend, evaluate_near, first_state, gain_at
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class HeavyBallState(State):
     """A state that remembers the iterate before."""
 
