@@ -8,9 +8,9 @@ OUT ?= demo
 help:
 	@echo "make demo      the paper's comparison: figure, rows and report in $(OUT)/ (under two minutes)"
 	@echo "make test      the test suite"
-	@echo "make test-all  the test suite with every optional library"
+	@echo "make test-all  the test suite with every optional library (PyTorch, JAX, Dask, benchopt)"
 	@echo "make bench     benchmarks against other solvers"
-	@echo "make docs      the documentation's examples, executed"
+	@echo "make docs      the documentation, its examples executed, in docs/_build/html"
 	@echo "make lint      ruff and mypy"
 	@echo "make clean     remove .venv and what was made"
 
@@ -24,17 +24,19 @@ help:
 demo: .venv/.with-demo
 	$(BIN)/hasd reproduce figure --out $(OUT)
 
-test: .venv/.with-test
-	$(BIN)/python -m pytest -q -n auto
+test: .venv/.with-unit
+	$(BIN)/python -m pytest -q -n auto --dist loadgroup
 
 test-all: .venv/.with-test
-	$(BIN)/python -m pytest -q -n auto -rs
+	$(BIN)/python -m pytest -q -n auto --dist loadgroup -rs
 
 bench: .venv/.with-bench
 	$(BIN)/python -m benchmarks
 
 docs: .venv/.with-test
 	$(BIN)/python -m pytest -q --doctest-glob="*.md" -p no:cacheprovider README.md docs
+	$(BIN)/python -m sphinx -q -W --keep-going -b html docs docs/_build/html
+	@echo "open docs/_build/html/index.html"
 
 lint: .venv/.with-lint
 	$(BIN)/ruff check .
@@ -42,4 +44,4 @@ lint: .venv/.with-lint
 	$(BIN)/mypy
 
 clean:
-	rm -rf .venv $(OUT) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv $(OUT) build dist docs/_build docs/gallery .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -96,12 +96,18 @@ class MinimaxRegressor(_Linear):
 
     Attributes
     ----------
-    coef_, intercept_ : w and c.
-    value_ : the largest error on the training data.
-    gap_ : no linear model has a largest error below ``value_ - gap_``.
-    support_ : the rows that prove it.
-    n_iter_ : iterations of the smoothed problem.
-    n_features_in_, feature_names_in_ : as everywhere.
+    coef_, intercept_ : array, float
+        w and c.
+    value_ : float
+        The largest error on the training data.
+    gap_ : float
+        No linear model has a largest error below ``value_ - gap_``.
+    support_ : array
+        The rows that prove it.
+    n_iter_ : int
+        Iterations of the smoothed problem.
+    n_features_in_, feature_names_in_ : int, array
+        As everywhere in scikit-learn.
 
     Examples
     --------
@@ -140,11 +146,16 @@ class LpRegressor(_Linear):
 
     Attributes
     ----------
-    coef_, intercept_ : w and c.
-    value_ : what is minimised, on the training data.
-    gap_ : no linear model has less than ``value_ - gap_``.
-    n_iter_ : iterations over all stages.
-    n_features_in_, feature_names_in_ : as everywhere.
+    coef_, intercept_ : array, float
+        w and c.
+    value_ : float
+        What is minimised, on the training data.
+    gap_ : float
+        No linear model has less than ``value_ - gap_``.
+    n_iter_ : int
+        Iterations over all stages.
+    n_features_in_, feature_names_in_ : int, array
+        As everywhere in scikit-learn.
 
     Examples
     --------

@@ -23,6 +23,8 @@ from benchopt.stopping_criterion import SufficientProgressCriterion
 
 import hasd
 
+pytestmark = pytest.mark.xdist_group("benchopt")  # one process runs the benchmark for all tests
+
 SOURCE = Path(__file__).parents[2] / "benchmarks" / "benchopt"
 LOSSES = ("log-sum-exp", "minimax", "logistic", "least-squares")
 ACCELERATED = ("AGD", "hasd", "hasd-lp[p=inf]", "hasd-qn", "hasd-subspace")

@@ -152,7 +152,7 @@ class TestWarmSearch:
 
 
 class TestJump:
-    """MATHEMATICS, section 2: at p = inf an acceptable theta may not exist."""
+    """At p = inf an acceptable theta may not exist."""
 
     SIZES = (1, 256, 289, 227)
     M = np.array(

@@ -159,7 +159,7 @@ def test_the_papers_data():
     A = (np.random.default_rng(0).random((500, 100)) < 0.8).astype(float)
     naive = (A.sum(axis=1) ** 2).max()
     L = LogSumExp(A).smoothness(math.inf)
-    assert 7500 <= naive <= 9000  # MATHEMATICS: 7921 against 702 on its draw
+    assert 7500 <= naive <= 9000  # 7921 against 702 on another draw
     assert 600 <= L <= 800 and L.exact
     assert naive / L > 9
     assert norms.radius(A, 1.0) ** 2 <= 0.25 * naive  # the cheaper bound is already much better

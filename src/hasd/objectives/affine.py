@@ -1,4 +1,4 @@
-"""f(x) = phi(Ax - b) + ridge/2 ||x||_2^2 (MATHEMATICS, section 4), and the five losses the package brings."""
+"""f(x) = phi(Ax - b) + ridge/2 ||x||_2^2, and the five losses the package brings."""
 
 from __future__ import annotations
 

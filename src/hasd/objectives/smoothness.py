@@ -1,4 +1,4 @@
-"""Declared smoothness constants: ||grad f(x) - grad f(y)||_{p*} <= L_p ||x - y||_p (MATHEMATICS, section 3).
+"""Declared smoothness constants: ||grad f(x) - grad f(y)||_{p*} <= L_p ||x - y||_p.
 
 For a convex f that is twice differentiable, L_p is the supremum of <v, Hess f(x) v> over x and ||v||_p = 1.
 """

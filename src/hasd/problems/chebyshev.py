@@ -143,18 +143,24 @@ def chebyshev(
 
     Parameters
     ----------
-    A : array or SciPy sparse matrix, n x d.  Not changed, not copied (but for integers, and CSC).
-    b : vector of length n.
-    tol : the relative gap (fun - lower)/fun to reach; or what rounding leaves of it, and then the message says so.
-    maxiter : linear programs at most.
-    time_limit : seconds.
+    A : array or SciPy sparse matrix
+        n x d.  Not changed, not copied (but for integers, and CSC).
+    b : array_like
+        A vector of length n.
+    tol : float
+        The relative gap (fun - lower)/fun to reach; or what rounding leaves of it, and then the message says so.
+    maxiter : int, optional
+        Linear programs at most.
+    time_limit : float, optional
+        Seconds.
 
     Returns
     -------
-    OptimizeResult with ``x``, ``fun`` (the largest residual), ``lower`` (no x has a smaller one), ``gap``, ``active``
-    (rows that prove it), ``signs`` (of their residuals), ``multipliers`` (A[active]^T multipliers = 0, absolute sum 1),
-    ``residual``, ``rank``, ``success``, ``status``, ``message``, ``nit``, ``nlp``, ``nprod`` (products with all of A),
-    ``trace`` (columns seconds, fun, lower).
+    scipy.optimize.OptimizeResult
+        ``x``, ``fun`` (the largest residual), ``lower`` (no x has a smaller one), ``gap``, ``active`` (rows that prove
+        it), ``signs`` (of their residuals), ``multipliers`` (A[active]^T multipliers = 0, absolute sum 1),
+        ``residual``, ``rank``, ``success``, ``status``, ``message``, ``nit``, ``nlp``, ``nprod`` (products with all of
+        A), ``trace`` (columns seconds, fun, lower).
 
     Examples
     --------

@@ -9,7 +9,7 @@ Algorithm.  Least squares first, then q = 4, 8, 16, ... up to the power asked fo
             from the start, otherwise `minimize(method="auto")`.
 Guarantee.  Doubling q is what keeps a stage easy: if x minimises ||z||_q, then ||z||_2q <= n^(1/2q) times its minimum,
             so the function of the next stage starts within a factor n of its minimum, whatever q.
-            For every u with A^T u = 0 and ||u||_q* <= 1, ||Ay - b||_q >= -<b, u> for all y.  That u is the residual of
+            For every u with A^T u = 0, ||u||_{q*} <= 1: ||Ay - b||_q >= -<b, u> for all y.  That u is the residual of
             a least-squares fit with weights |z|^(q-2), times these weights, projected once more onto A^T u = 0 without
             weights: Newton's step in the dual, so that the gap it certifies is the true one to second order.
             A^T u is 0 up to rounding only.  What is left, v, is charged as ||v|| times the distance from x to a
@@ -98,7 +98,7 @@ def lp_fit(
     scipy.optimize.OptimizeResult
         x; fun = ||Ax - b||_q computed from x; lower, a bound that no y gets below (see the module's text for what is
         charged); gap = fun - lower; success, status, message, nit, nfev; nprod, products with A or with the factor in
-        its place; method, power; residual = Ax - b; dual = u, with ||u||_q* = 1, A^T u = 0 up to rounding and
+        its place; method, power; residual = Ax - b; dual = u, with ||u||_{q*} = 1, A^T u = 0 up to rounding and
         -<b, u> = lower before charges; trace: seconds, power, fun, lower, nprod, a row a stage (fun and lower of
         ``power``, whatever power the stage had).
 
@@ -202,7 +202,7 @@ class Fit:
         return (self.best.fun - self.lower) / self.best.fun
 
     def _charges(self, seen: Seen, u: Vector, left: float) -> float:
-        """What rounding may have added to <u, z>, and <A^T u, y - c> at most, y a minimiser; ||u||_q* = 1."""
+        """What rounding may have added to <u, z>, and <A^T u, y - c> at most, y a minimiser; ||u||_{q*} = 1."""
         spread = u.size ** (0.5 - 1.0 / self.q) * seen.fun  # at least ||z||_2, and the same of a minimiser
         distance = REACH * (norm2(seen.c) + spread)
         if self.space.sigma > 0.0:
