@@ -1,0 +1,57 @@
+"""HASD for JAX: an optimistix minimiser and an optax transformation, compiled whole.
+
+Problem.    min f(x) over a pytree x, f convex and L-smooth w.r.t. the l_p norm of all its entries, 2 <= p <= inf;
+            mu-strongly convex w.r.t. l_2 where mu > 0.
+Algorithm.  `hasd.methods.hasd`, with the same searches, turned inside out: the state names the one point it wants f
+            and its gradient at, and what it is told there either ends a search or proposes the next trial.  So a
+            step is one evaluation, searches need no loop of their own, and a run is one `lax.while_loop` without a
+            callback; under `vmap` no lane waits for another's search.
+            Declared L:    the point is the coupling point y (x once, after gradients disproved L).
+            Backtracked L: (``L=None``) in turn y and the end x of a trial step, where mostly only f is wanted.
+Guarantee.  Iterate by iterate that of `hasd.methods.hasd`, to rounding: f(x) - f* <= R^2/(2 A), where A is the state's
+            ``weight`` and R the l_2 distance of the start (of the epoch, where L is backtracked) to a minimiser.
+Reference.  Bai & Bullins, Faster Acceleration for Steepest Descent (COLT 2025); the optimistix and optax interfaces.
+Needs JAX:  ``pip install "hasd[jax]"``.
+
+Solutions can be differentiated with respect to ``args`` (implicitly, by optimistix):
+
+>>> import jax, jax.numpy as jnp, optimistix as optx
+>>> from hasd.jax import HASD, eval_params, hasd
+>>> def f(x, b):
+...     return 0.5 * jnp.sum((x - b) ** 2)
+>>> def solution(b):
+...     return optx.minimise(f, HASD(L=1.0, p=2, rtol=1e-5), jnp.zeros(3), b).value
+>>> b = jnp.array([1.0, 2.0, 3.0])
+>>> bool(jnp.allclose(jax.jit(jax.jacobian(solution))(b), jnp.eye(3)))
+True
+
+The same as an optax transformation: ``params`` is where gradients are taken, `eval_params` what to use in the end.
+
+>>> params, optimiser = jnp.zeros(3), hasd(L=3.0, p=float("inf"))
+>>> state = optimiser.init(params)
+>>> @jax.jit
+... def step(params, state):
+...     value, grad = jax.value_and_grad(f)(params, b)
+...     updates, state = optimiser.update(grad, state, params, value=value)
+...     return params + updates, state
+>>> for _ in range(100):
+...     params, state = step(params, state)
+>>> bool(jnp.abs(eval_params(state) - b).max() < 1e-2)
+True
+"""
+
+from __future__ import annotations
+
+try:
+    import equinox as _equinox  # noqa: F401
+    import jax as _jax  # noqa: F401
+    import optax as _optax  # noqa: F401
+    import optimistix as _optimistix  # noqa: F401
+except ImportError as error:
+    raise ImportError(f'hasd.jax needs jax, optimistix and optax ({error}): pip install "hasd[jax]"') from error
+
+from .minimiser import HASD
+from .state import HASDState
+from .transform import eval_params, hasd
+
+__all__ = ["HASD", "HASDState", "eval_params", "hasd"]

@@ -1,0 +1,223 @@
+"""HASD with a backtracked L, one evaluation at a time: `hasd.methods.hasd` and `hasd.methods.base.descend`, traced.
+
+An iteration wants f and its gradient at y, then f at the end x of one step or more, each with its own L.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+
+from ..search import NONFINITE_LIMIT
+from .state import (
+    CONVERGED,
+    NONFINITE,
+    NONFINITE_START,
+    PRECISION,
+    Estimate,
+    Evaluation,
+    HASDState,
+    Line,
+    Setting,
+    couple,
+    cut,
+    ended,
+    evaluated,
+    exhausted,
+    increment,
+    settled,
+    slope,
+)
+from .trees import Scalar, Tree, dot, largest, mix, norm, select, steepest
+
+MOST_STEPS = 199
+"""Stepsizes that are tried from one point."""
+
+
+class Accepted(NamedTuple):
+    """A step that descends as its L promises."""
+
+    L: Scalar
+    f: Scalar
+    local: Scalar  # the L that would just have passed
+    spoilt: Scalar
+
+
+def advance(setting: Setting, state: HASDState, y: Tree, f: Scalar, g: Tree) -> HASDState:
+    """What follows from f and its gradient g at y; at the end of a step g matters only where `drowned` says so."""
+    assert state.line is not None
+    counted = state._replace(evaluations=state.evaluations + 1)
+    e, finite = evaluated(setting, y, f, g, state.rho.dtype)
+    after = select(state.line.at_x, _at_x(setting, counted, e, finite), _at_y(setting, counted, e, finite))
+    return settled(state, after, e.f)
+
+
+def drowned(state: HASDState, f: Scalar) -> Scalar:
+    """Whether the descent that the step promises drowns in rounding, so that the gradient at its end must decide."""
+    assert state.line is not None
+    predicted, noise = _promise(state.at, state.line.L, jnp.asarray(f, state.rho.dtype))
+    return ~(predicted > noise)
+
+
+def _promise(e: Evaluation, L: Scalar, f: Scalar) -> tuple[Scalar, Scalar]:
+    """The descent that L promises, and the rounding of the one observed."""
+    return 0.5 * e.dual_norm * (e.dual_norm / L), 8.0 * e.eps * jnp.maximum(jnp.abs(e.f), jnp.abs(f))
+
+
+def _at_y(setting: Setting, state: HASDState, e: Evaluation, finite: Scalar) -> HASDState:
+    """The coupling point was evaluated: the first step from it is to be tried."""
+    line = state.line
+    assert line is not None
+    begins = state.iteration == 0
+    opening = begins & (line.couplings == 0)
+    state = state._replace(
+        fun=jnp.where(opening, e.f, state.fun),
+        grad_norm0=jnp.where(opening, e.dual_norm, state.grad_norm0),
+        rho=jnp.where(opening & (e.norm2 > 0.0), 1.0 / e.gain**2, state.rho),
+        line=line._replace(couplings=line.couplings + 1),
+    )
+    arrived = state._replace(
+        iteration=jnp.where(begins, 0, state.iteration + 1),
+        x=e.x,
+        fun=e.f,
+        at=e,
+        grad_norm=e.dual_norm,
+        L=line.L_start,
+    )
+    after = select(e.norm2 == 0.0, ended(arrived, CONVERGED), _first_trial(setting, state, e))
+    return select(finite, after, _nearer(setting, state))
+
+
+def _first_trial(setting: Setting, state: HASDState, e: Evaluation) -> HASDState:
+    """The first step from e; where no L is known yet, one as long as x_0."""
+    assert state.line is not None
+    L_start = state.line.L_start
+    unknown = jnp.isnan(L_start)
+    L = jnp.where(unknown, e.dual_norm / jnp.maximum(1.0, norm(e.x, setting.p)), L_start)
+    nan = jnp.full_like(L, jnp.nan)
+    line = state.line._replace(
+        at_x=jnp.ones_like(state.line.at_x),
+        L=L,
+        first=unknown,
+        best_L=nan,
+        best_f=nan,
+        best_local=nan,
+        spoilt=jnp.ones_like(L),
+        nonfinite=jnp.zeros_like(state.line.nonfinite),
+        trials=jnp.ones_like(state.line.trials),
+    )
+    stepping = _stepping(setting, state._replace(at=e), e, line)
+    return select(exhausted(setting, e, L), ended(state, PRECISION), stepping)
+
+
+def _nearer(setting: Setting, state: HASDState) -> HASDState:
+    """The coupling point was outside the domain of f: one nearer to x_t, for so long as that is sensible."""
+    assert state.line is not None
+    nearer = _coupled(setting, state._replace(rho=4.0 * state.rho), state.line)
+    nearer = select(state.line.couplings >= NONFINITE_LIMIT, ended(state, NONFINITE), nearer)
+    return select(state.iteration == 0, ended(state, NONFINITE_START), nearer)
+
+
+def _stepping(setting: Setting, state: HASDState, e: Evaluation, line: Line) -> HASDState:
+    """With the end of the step from e with the line's L as the point to evaluate."""
+    s = steepest(e.g, setting.p, e.dual_norm)
+    return state._replace(y=mix(lambda y, s: y - s / line.L, e.x, s), line=line)
+
+
+def _coupled(setting: Setting, state: HASDState, line: Line) -> HASDState:
+    """With the coupling point of the state's rho as the point to evaluate; x_0 at the start."""
+    a = increment(state.estimate.weight, line.L_start * state.rho, setting.mu)
+    y = couple(state.x, state.estimate, a, setting.mu)
+    y = select(state.iteration == 0, state.x, y)
+    return state._replace(y=y, line=line._replace(at_x=jnp.zeros_like(line.at_x)))
+
+
+def _at_x(setting: Setting, state: HASDState, there: Evaluation, whole: Scalar) -> HASDState:
+    """The end of a step was evaluated: take it, or try another L; `whole`: value and gradient there are finite."""
+    line, e, f = state.line, state.at, there.f
+    assert line is not None
+    s = steepest(e.g, setting.p, e.dual_norm)
+    predicted, noise = _promise(e, line.L, f)
+    visible = predicted > noise
+    finite = jnp.isfinite(f)
+    local = jnp.where(visible, 2.0 * line.L * (1.0 + 0.5 * ((f - e.f) / predicted)), line.L)
+    descends = jnp.where(visible, f <= e.f - predicted + noise, whole & (dot(there.g, s) >= 0.0))
+    passed, has_best = finite & descends, ~jnp.isnan(line.best_L)
+
+    takes_best = has_best & (~passed | (f >= line.best_f))
+    lengthens = passed & ~takes_best & line.first & (local < 0.5 * line.L)
+    takes = takes_best | (passed & ~lengthens)
+
+    nonfinite = jnp.where(finite, 0, line.nonfinite + 1)
+    raised = jnp.where(finite, jnp.minimum(jnp.maximum(2.0 * line.L, local), 1024.0 * line.L), 4.0 * line.L)
+    again = line._replace(
+        L=jnp.where(lengthens, jnp.maximum(local, line.L / 1024.0), raised),
+        first=lengthens,
+        best_L=jnp.where(lengthens, line.L, line.best_L),
+        best_f=jnp.where(lengthens, f, line.best_f),
+        best_local=jnp.where(lengthens, local, line.best_local),
+        spoilt=jnp.where(finite, line.spoilt, 4.0 * line.spoilt),
+        nonfinite=nonfinite,
+        trials=line.trials + 1,
+    )
+    shortest = finite & ~lengthens & (largest(s) / raised <= e.eps * e.eps * largest(e.x))
+    retried = select(
+        shortest | (line.trials >= MOST_STEPS), ended(state, PRECISION), _stepping(setting, state, e, again)
+    )
+    retried = select(nonfinite == NONFINITE_LIMIT, ended(state, NONFINITE), retried)
+    step = Accepted(
+        jnp.where(takes_best, line.best_L, line.L),
+        jnp.where(takes_best, line.best_f, f),
+        jnp.where(takes_best, line.best_local, local),
+        line.spoilt,
+    )
+    return select(takes, _weighed(setting, state, e, s, step), retried)
+
+
+def _weighed(setting: Setting, state: HASDState, e: Evaluation, s: Tree, step: Accepted) -> HASDState:
+    """The iteration with the largest certified weight; y anew with a larger rho where that is below half the rule's."""
+    line, estimate, mu = state.line, state.estimate, setting.mu
+    assert line is not None
+    safe = 1.0 / e.gain**2
+    rule = increment(estimate.weight, step.L * jnp.maximum(state.rho, safe), mu)
+    root = largest_root(estimate, e, step.f, mu)
+    enough = root >= 0.5 * rule
+    # the latter: the proof gives the rule where rounding hides it
+    moves = enough | ((state.rho >= safe) & (line.L_start >= step.L))
+    a = jnp.where(enough, root, rule)
+    A = estimate.weight + a
+    L_kept = step.L / step.spoilt
+    moved = state._replace(
+        iteration=state.iteration + 1,
+        x=mix(lambda y, s: y - s / step.L, e.x, s),
+        fun=step.f,
+        grad_norm=e.dual_norm,
+        L=step.L,
+        rho=A * (1.0 + mu * A) / (step.L * a) / a,
+        estimate=cut(estimate, a, e, mu),
+    )
+    if setting.restart:
+        zero = jnp.zeros_like(a)
+        moved = select(step.f > state.fun, moved._replace(estimate=Estimate(moved.x, zero, zero)), moved)
+    L_next = jnp.minimum(jnp.maximum(step.local, 0.5 * L_kept), L_kept)
+    moved = _coupled(setting, moved, line._replace(L_start=L_next, couplings=jnp.zeros_like(line.couplings)))
+
+    tried = state._replace(rho=jnp.maximum(2.0 * state.rho, safe))
+    anew = _coupled(setting, tried, line._replace(L_start=step.L))
+    anew = select(line.couplings >= NONFINITE_LIMIT, ended(state, NONFINITE), anew)
+    return select(moves, moved, anew)
+
+
+def largest_root(estimate: Estimate, e: Evaluation, f_next: Scalar, mu: Scalar | float) -> Scalar:
+    """The largest a with (A + a) f_next <= min psi_{t+1}; NaN where there is none (`hasd.estimate.largest_root`)."""
+    n, A, psi, f = e.norm2, estimate.weight, estimate.psi, e.f
+    kappa = 1.0 + mu * A
+    S = psi - A * f_next - 8.0 * e.eps * (jnp.abs(psi) + A * jnp.abs(f_next))
+    noise = 8.0 * e.eps * jnp.maximum(jnp.abs(f), jnp.abs(f_next))
+    D = mu * S + kappa * (f + slope(estimate, e, mu) - f_next - noise)
+    half = jnp.maximum(0.5 - (mu / n) * ((f - f_next) / n), 1e-12)
+    d = D / n
+    root = jnp.sqrt(d * d + 4.0 * half * kappa * S)  # NaN where there is no root
+    other = jnp.where(S > 0.0, 2.0 * kappa * S / (root - d) / n, jnp.nan)
+    return jnp.where(d >= 0.0, (d + root) / (2.0 * half) / n, other)

@@ -1,0 +1,157 @@
+"""HASD with a declared L, one evaluation at a time: `hasd.methods.hasd` and `hasd.search`, traced."""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+
+from ..methods.hasd import AIM, WINDOW
+from ..search import FIXED_POINT_TRIALS, NONFINITE_LIMIT
+from .state import (
+    CONVERGED,
+    NONFINITE,
+    NONFINITE_START,
+    PRECISION,
+    Estimate,
+    Evaluation,
+    HASDState,
+    Search,
+    Setting,
+    aimed,
+    couple,
+    cut,
+    ended,
+    evaluated,
+    exhausted,
+    fresh,
+    increment,
+    settled,
+)
+from .trees import Scalar, Tree, dot, dual, mix, norm, select, steepest
+
+
+def advance(setting: Setting, state: HASDState, y: Tree, f: Scalar | None, g: Tree) -> HASDState:
+    """What follows from f and its gradient g at y: an iteration, the search's next trial, or cuts scaled."""
+    e, finite = evaluated(setting, y, f, g, state.rho.dtype)
+    counted = state._replace(evaluations=state.evaluations + 1)
+    if state.mend is None:
+        return settled(state, _at_y(setting, counted, e, finite), e.f)
+    better = finite & (e.f < state.mend.best_f)
+    best, best_f = select(better, (e.x, e.f), (state.mend.best, state.mend.best_f))
+    noted = counted._replace(mend=state.mend._replace(best=best, best_f=best_f))
+    after = select(state.mend.wanted, _mended(setting, counted, e.f), _at_y(setting, noted, e, finite))
+    return settled(state, after, e.f)
+
+
+def _at_y(setting: Setting, state: HASDState, e: Evaluation, finite: Scalar) -> HASDState:
+    """The coupling point was evaluated: the iteration, or the next trial."""
+    assert state.search is not None
+    begins = state.iteration == 0  # nothing to aim for: the smallest admissible rho can be read off
+    rho = jnp.where(begins, WINDOW[0] / e.gain**2, state.rho)
+    c = jnp.where(finite, jnp.where(e.norm2 > 0.0, rho * e.gain**2, AIM), jnp.nan)
+    accepted = finite & (begins | state.search.forced | ((c >= WINDOW[0]) & (c <= WINDOW[1])))
+    searched, failed = _searched(setting, state, c)
+    searched = select(failed, ended(state, NONFINITE), searched)
+    searched = select(begins, ended(state, NONFINITE_START), searched)
+
+    moved = select(exhausted(setting, e, state.L), ended(state, PRECISION), _moved(setting, state, e, rho))
+    if setting.raise_L:
+        smoothness = observed_smoothness(setting, state.at, e)
+        disproved = ~begins & (smoothness > state.L * (1.0 + 1e-9))
+        moved = select(disproved, _raised(state, smoothness), moved)
+    return select(accepted, moved, searched)
+
+
+def _moved(setting: Setting, state: HASDState, e: Evaluation, rho: Scalar) -> HASDState:
+    """The iteration, and the first trial of the next one."""
+    L, mu = state.L, setting.mu
+    a = increment(state.estimate.weight, L * rho, mu)  # L rho a^2 = A_{t+1} kappa_{t+1}
+    s = steepest(e.g, setting.p, e.dual_norm)
+    begins = state.iteration == 0
+    arrived = state._replace(at=e, grad_norm=e.dual_norm, grad_norm0=jnp.where(begins, e.dual_norm, state.grad_norm0))
+    moved = arrived._replace(
+        iteration=state.iteration + 1,
+        x=mix(lambda y, s: y - s / L, e.x, s),
+        estimate=cut(state.estimate, a, e, mu),
+    )
+    there = ended(select(begins, arrived, moved), CONVERGED)
+    return select(e.dual_norm == 0.0, there, proposed(setting, moved, aimed(e.gain), fresh(rho.dtype)))
+
+
+def proposed(setting: Setting, state: HASDState, rho: Scalar, search: Search) -> HASDState:
+    """With the coupling point of rho as the one to evaluate."""
+    a = increment(state.estimate.weight, state.L * rho, setting.mu)
+    return state._replace(rho=rho, y=couple(state.x, state.estimate, a, setting.mu), search=search)
+
+
+def _searched(setting: Setting, state: HASDState, c: Scalar) -> tuple[HASDState, Scalar]:
+    """The next trial after a residual outside the window, and whether the search has failed; as `hasd.search.search`.
+
+    Where that hands back the trial above the window, this proposes it once more: nothing need be kept.
+    """
+    search, u = state.search, state.rho
+    assert search is not None
+    top, eps = fresh(u.dtype).high, float(jnp.finfo(u.dtype).eps)
+    lost, over = jnp.isnan(c), c > WINDOW[1]
+    nonfinite = jnp.where(lost, search.nonfinite + 1, 0)
+    high = jnp.where(over, jnp.minimum(search.high, u), search.high)
+    low = jnp.where(over, search.low, jnp.maximum(search.low, u))
+    guided = search.guided + 1
+    away = jnp.where(c > 0.0, u / 4.0, 4.0 * u)
+    guess = jnp.where((c > 0.0) & jnp.isfinite(c), u * (AIM / c), away)
+    bisects = (guided > FIXED_POINT_TRIALS) & (guided % 2 == 0)
+    inside = (low < guess) & (guess < high)
+    rho = jnp.where(inside & ~bisects, guess, jnp.sqrt(low) * jnp.sqrt(high))
+    narrow = ~(low * (1.0 + 2.0 * eps) < high) | ~((low < rho) & (rho < high))
+    jumps = narrow & (high < top)
+    rho = jnp.where(jumps, high, rho)
+    failed = (nonfinite == NONFINITE_LIMIT) | (narrow & ~jumps)
+    return proposed(setting, state, rho, Search(low, high, guided, nonfinite, jumps)), failed
+
+
+def observed_smoothness(setting: Setting, one: Evaluation, other: Evaluation) -> Scalar:
+    """The smallest L that two evaluations allow (co-coercivity); 0 where rounding hides it."""
+    noise = 8.0 * other.eps * jnp.maximum(jnp.abs(one.f), jnp.abs(other.f))
+    change = norm(mix(lambda a, b: a - b, one.g, other.g), dual(setting.p))
+    apart = mix(lambda a, b: a - b, one.x, other.x)
+    least = jnp.zeros_like(noise)
+    for bregman in (one.f - other.f - dot(other.g, apart), other.f - one.f + dot(one.g, apart)):
+        least = jnp.where(bregman > 32.0 * noise, jnp.maximum(least, change * (change / (2.0 * bregman))), least)
+    return least
+
+
+def _raised(state: HASDState, smoothness: Scalar) -> HASDState:
+    """With a larger L; f is wanted at x_t, for what the cuts promised of it rested on the smaller."""
+    assert state.mend is not None
+    mend = state.mend._replace(wanted=jnp.ones_like(state.mend.wanted))
+    return state._replace(L=jnp.maximum(smoothness, 1.1 * state.L), y=state.x, mend=mend)
+
+
+def _mended(setting: Setting, state: HASDState, f: Scalar) -> HASDState:
+    """f(x_t) is known: the cuts are scaled to it; where no scale will do, a new epoch at the best point seen."""
+    assert state.mend is not None
+    center, best = state.mend.center, state.mend.best
+    estimate = rescaled(state.estimate, center, f, setting.mu)
+    zero = jnp.zeros_like(estimate.weight)
+    x, estimate, center = select(
+        estimate.weight > 0.0, (state.x, estimate, center), (best, Estimate(best, zero, zero), best)
+    )
+    mend = state.mend._replace(wanted=jnp.zeros_like(state.mend.wanted), center=center)
+    return proposed(setting, state._replace(x=x, estimate=estimate, mend=mend), aimed(state.at.gain), fresh(zero.dtype))
+
+
+def rescaled(estimate: Estimate, center: Tree, f: Scalar, mu: Scalar | float) -> Estimate:
+    """The cuts scaled by the largest c <= 1 with c A f <= min psi (`hasd.estimate.Estimate.rescaled`); 0 where none."""
+    A, kappa = estimate.weight, 1.0 + mu * estimate.weight
+    away = mix(lambda v, x: v - x, estimate.v, center)
+    s = norm(away, 2.0) * kappa
+    slack = estimate.psi + 0.5 * s * (s / kappa) - A * f
+    c = jnp.minimum(1.0, 2.0 * slack / (s * s - 2.0 * mu * A * slack))
+    kappa_scaled = 1.0 + c * mu * A
+    scaled = Estimate(
+        mix(lambda x, far: x + (c * kappa / kappa_scaled) * far, center, away),
+        c * A,
+        c * (slack + A * f) - 0.5 * (c * s) * (c * s / kappa_scaled),
+    )
+    zero = jnp.zeros_like(A)
+    scaled = select(slack > 0.0, scaled, Estimate(center, zero, zero))
+    return select(A * f <= estimate.psi, estimate, scaled)

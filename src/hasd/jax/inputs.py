@@ -1,0 +1,58 @@
+"""What the user gives: checked where it is known, left alone where JAX traces it."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from typing import Any
+
+import jax
+import numpy as np
+
+from ..geometry import Lp
+from ..methods.base import positive
+
+
+def exponent(p: Any) -> float:
+    """p as a float; it is compiled in, so that it cannot be traced.
+
+    >>> exponent(1.5)
+    Traceback (most recent call last):
+        ...
+    ValueError: p must satisfy 2 <= p <= inf, got 1.5
+    """
+    known = _known("p", p)
+    if known is None:
+        raise TypeError("p must be a number that is known when the program is compiled, got a traced array")
+    return Lp(known).p
+
+
+def smoothness(L: Any) -> None:
+    """Refuse an L that is known not to be a positive number; None is one to be found."""
+    if L is not None and (known := _known("L", L)) is not None:
+        positive("L", known)
+
+
+def strong_convexity(mu: Any) -> None:
+    """Refuse a mu that is known to be negative or infinite."""
+    if (known := _known("mu", mu)) is not None and not 0.0 <= known < math.inf:
+        raise ValueError(f"mu must be at least 0 and finite, got {known!r}")
+
+
+def tolerance(name: str, value: Any) -> float:
+    """A tolerance as a float: optimistix keeps it as one, so that another value is another program."""
+    known = _known(name, value)
+    if known is None or not known >= 0.0:
+        raise ValueError(f"{name} must be a known number of at least 0, got {value!r}")
+    return known
+
+
+def _known(name: str, value: Any) -> float | None:
+    """The number; None where it is traced.  Anything but one real number is refused."""
+    if isinstance(value, jax.Array | np.ndarray):
+        if value.shape != () or value.dtype.kind not in "iuf":
+            raise TypeError(f"{name} must be one real number, got an array of shape {value.shape}, {value.dtype}")
+        return None if isinstance(value, jax.core.Tracer) else float(value)
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise TypeError(f"{name} must be a number, got {value!r}")
+    return float(value)

@@ -1,0 +1,78 @@
+"""HASD as an `optax.GradientTransformationExtraArgs`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import optax
+
+from . import backtracked, declared, inputs
+from .state import HASDState, Setting, first
+from .trees import Tree, mix
+
+
+def hasd(
+    L: Any = None, p: float = float("inf"), *, mu: Any = 0.0, raise_L: bool = True, restart: bool = True
+) -> optax.GradientTransformationExtraArgs:
+    """Hyper-Accelerated Steepest Descent as an optax transformation; the parameters are those of `HASD`.
+
+    ``params`` is where the method wants f and its gradient next: the coupling point y.  `eval_params` of the state is
+    x, the point to use.  Give ``value=f(params)`` to ``update`` where you have it: it keeps min psi and finds out an L
+    that is too small (``params`` is then x for once).  With ``L=None`` it is needed, and ``params`` is in turn y and
+    the end of a trial step.  Updates are steps already: no learning rate, and nothing behind it in a chain that changes
+    them.  A run has ended where ``state.status >= 0``, a code of `hasd.result.Status`; ``params`` stay from then on.
+
+    >>> import jax, jax.numpy as jnp
+    >>> optimiser = hasd(L=1.0, p=2)
+    >>> state = optimiser.init(jnp.zeros(2))
+    >>> updates, state = jax.jit(optimiser.update)(jnp.array([-1.0, -2.0]), state, jnp.zeros(2))
+    >>> eval_params(state).tolist()
+    [1.0, 2.0]
+    """
+    p = inputs.exponent(p)
+    inputs.smoothness(L)
+    inputs.strong_convexity(mu)
+
+    def init(params: optax.Params) -> HASDState:
+        return first(params, L, raise_L)
+
+    def update(
+        updates: optax.Updates, state: optax.OptState, params: optax.Params | None = None, **extra: Any
+    ) -> tuple[optax.Updates, HASDState]:
+        if params is None:
+            raise ValueError("update needs params: the point at which the gradient was taken")
+        if not isinstance(state, HASDState):
+            raise TypeError(f"state must be a HASDState, got {type(state).__name__}")
+        value = extra.get("value")
+        if value is not None and jnp.shape(value) != ():
+            raise ValueError(f"value must be one number, got shape {jnp.shape(value)}")
+        setting = Setting(p, jnp.asarray(mu, state.rho.dtype), raise_L, restart)
+        y = mix(lambda kept, given: jnp.asarray(given).astype(kept.dtype), state.y, params)
+        if L is not None:
+            state = declared.advance(setting, state, y, value, updates)
+        elif value is None:
+            raise ValueError("with L=None update needs value=f(params)")
+        else:
+            state = backtracked.advance(setting, state, y, value, updates)
+        return mix(lambda to, at: to - at, state.y, y), state
+
+    return optax.GradientTransformationExtraArgs(init, update)
+
+
+def eval_params(state: Any) -> Tree:
+    """x_t: the parameters to use, from the state of `hasd` or of a chain that has it.
+
+    >>> import jax.numpy as jnp
+    >>> eval_params(hasd(L=2.0).init(jnp.ones(3))).tolist()
+    [1.0, 1.0, 1.0]
+    """
+    found = [s for s in jax.tree.leaves(state, is_leaf=_is_ours) if _is_ours(s)]
+    if len(found) != 1:
+        raise ValueError(f"expected one HASDState in the state, found {len(found)}")
+    return found[0].x
+
+
+def _is_ours(node: Any) -> bool:
+    return isinstance(node, HASDState)

@@ -1,0 +1,108 @@
+"""`hasd.geometry` for pytrees of JAX arrays: a tree stands for the vector of all its entries."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+Tree = Any
+"""A pytree of floating-point arrays."""
+Scalar = jax.Array
+"""An array of shape ()."""
+
+
+def own(tree: Tree) -> Tree:
+    """A copy of its own, as arrays whose dtype no later arithmetic changes; anything but real floats is refused."""
+
+    def leaf(x: Any) -> jax.Array:
+        array = jnp.asarray(x)
+        if not jnp.issubdtype(array.dtype, jnp.floating):
+            raise TypeError(f"hasd.jax needs real floating-point leaves, got dtype {array.dtype}")
+        return jnp.array(array, dtype=array.dtype, copy=True)
+
+    return jax.tree.map(leaf, tree)
+
+
+def scalar_dtype(tree: Tree) -> Any:
+    """What scalars are kept in: the widest of the leaves, and at least float32."""
+    return jnp.result_type(jnp.float32, *jax.tree.leaves(tree))
+
+
+def resolution(tree: Tree) -> float:
+    """The machine epsilon of the coarsest leaf."""
+    return max((float(jnp.finfo(x.dtype).eps) for x in jax.tree.leaves(tree)), default=0.0)
+
+
+def mix(function: Callable[..., jax.Array], *trees: Tree) -> Tree:
+    """The function leaf by leaf, in the dtypes of the first tree."""
+    return jax.tree.map(lambda *leaves: function(*leaves).astype(leaves[0].dtype), *trees)
+
+
+def select(condition: Scalar, one: Tree, other: Tree) -> Tree:
+    """One tree or the other."""
+    return jax.tree.map(lambda a, b: jnp.where(condition, a, b), one, other)
+
+
+def total(function: Callable[..., jax.Array], *trees: Tree) -> Scalar:
+    """The sum of the function over all entries."""
+    dtype = scalar_dtype(trees[0])
+    parts = jax.tree.map(lambda *leaves: jnp.sum(function(*(x.astype(dtype) for x in leaves))), *trees)
+    return sum(jax.tree.leaves(parts), start=jnp.zeros((), dtype))
+
+
+def dot(x: Tree, y: Tree) -> Scalar:
+    """<x, y>."""
+    return total(lambda a, b: a * b, x, y)
+
+
+def largest(x: Tree) -> Scalar:
+    """max|x|; NaN where there is one."""
+    top = jnp.zeros((), scalar_dtype(x))
+    for leaf in jax.tree.leaves(x):
+        top = jnp.maximum(top, jnp.max(jnp.abs(leaf), initial=0.0).astype(top.dtype))
+    return top
+
+
+def norm(x: Tree, q: float) -> Scalar:
+    """||x||_q, scaled by max|x|: free of overflow and underflow."""
+    top = largest(x)
+    if q == math.inf:
+        return top
+    proper = jnp.isfinite(top) & (top > 0.0)
+    scale = jnp.where(proper, top, 1.0)
+
+    def power(x: jax.Array) -> jax.Array:
+        u = jnp.abs(x) / scale
+        return u if q == 1.0 else u * u if q == 2.0 else u**q
+
+    sum_ = total(power, x)
+    root = sum_ if q == 1.0 else jnp.sqrt(sum_) if q == 2.0 else sum_ ** (1.0 / q)
+    return jnp.where(proper, top * root, top)
+
+
+def dual(p: float) -> float:
+    """p* = p/(p-1)."""
+    return 1.0 if p == math.inf else p / (p - 1.0)
+
+
+def steepest(g: Tree, p: float, dual_norm: Scalar) -> Tree:
+    """s_p(g), as `hasd.geometry.Lp.steepest`."""
+    if p == 2.0:
+        return g
+    if p == math.inf:
+        return mix(lambda x: dual_norm * jnp.sign(x), g)
+    top = largest(g)
+    q, scale = 1.0 / (p - 1.0), jnp.where(top > 0.0, top, 1.0)
+    length = scale * (dual_norm / scale) ** (1.0 - q)
+
+    def leaf(x: jax.Array) -> jax.Array:
+        u = jnp.abs(x) / scale
+        faint = u < 1024.0 * float(jnp.finfo(u.dtype).smallest_normal)
+        whole = jnp.abs(x) ** q * dual_norm ** (1.0 - q)
+        return jnp.sign(x) * jnp.where(faint, whole, length * u**q)
+
+    return mix(leaf, g)
