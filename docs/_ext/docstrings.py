@@ -11,8 +11,6 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from sections import written_out
-
 CODE = re.compile(r"(``.+?``|:\w+:`[^`]+`|`[^`]+`)")
 SIGNS = {"||": "‖", "<=": "≤", ">=": "≥", "grad f": "∇f"}
 BASE = r"(?<![\w.])(?:[A-Za-z]'?|sum|max|min|psi\*?|phi'?|lambda)|‖"
@@ -83,7 +81,7 @@ def _is_parameter(line: str) -> bool:
 
 def process(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
     """Sphinx's event, ahead of numpydoc's."""
-    lines[:] = cleaned(written_out(lines))
+    lines[:] = cleaned(lines)
 
 
 def setup(app: Any) -> dict[str, bool]:

@@ -293,6 +293,3 @@ class LocalImages(Columns):
     def distance(self, one: Image, other: Image) -> float:
         """max|one - other| / max(1, max|one|)."""
         return largest(one - other) / max(1.0, largest(one))
-
-
-size = largest

@@ -1,0 +1,49 @@
+"""BLAS held to one thread while a pool of threads calls it: two pools for the same processors wait for each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from importlib import import_module
+from threading import Lock
+from typing import Any
+
+_lock = Lock()
+_inside = 0
+_limit: Any = None
+
+
+def can_be_held() -> bool:
+    """Whether threadpoolctl is installed, which knows how."""
+    return _controller() is not None
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Inside, BLAS has one thread, in all threads of the process; the last one to leave gives back what there was."""
+    global _inside, _limit
+    controller = _controller()
+    if controller is None:
+        yield
+        return
+    with _lock:
+        if _inside == 0:
+            _limit = controller.limit(limits=1, user_api="blas")
+        _inside += 1
+    try:
+        yield
+    finally:
+        with _lock:
+            _inside -= 1
+            if _inside == 0:
+                _limit.restore_original_limits()
+
+
+@cache
+def _controller() -> Any:
+    """It looks for the libraries once: that takes longer than a round."""
+    try:
+        return import_module("threadpoolctl").ThreadpoolController()
+    except ImportError:
+        return None

@@ -1,0 +1,234 @@
+"""What a worker does: the rows of one block, and the plan of one round carried out on them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.sparse.linalg import LinearOperator
+
+from hasd.arrays import largest
+from hasd.objectives.affine import Affine
+from hasd.objectives.images import Basis, LocalImages, Point, Small, Store
+from hasd.objectives.losses import Expansion, LogisticLoss, LogSumExpLoss, Loss, SymmetricSoftmaxLoss
+from hasd.objectives.operators import Vector, entries_a_row, is_sparse, quiet
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """One operation of a round."""
+
+    name: str  # of a function in MAKE or TELL
+    on: tuple[tuple[int, int], ...]  # its operands: which bundle (-1: the new one), which place in it
+    argument: Any = None  # what the client sends with it
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """One round: what is done on every block, given bundles of earlier rounds."""
+
+    make: tuple[Act, ...]  # new values, a bundle of them
+    reads: int  # so many bundles, the first, are what they are made from, and remade from after a loss
+    tell: tuple[Act, ...]  # what goes back to the client, from all bundles and the new one
+    keep: bool  # whether the new bundle stays
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What the client knows of a block."""
+
+    rows: int
+    columns: int
+    entries: float  # that a product handles
+    single: bool  # float32
+    note: str
+
+
+class Block(Affine):
+    """Some rows of A with their loss; Dask asks how large it is before it moves it."""
+
+    def __sizeof__(self) -> int:
+        """Bytes of A and b."""
+        return nbytes(self.A) + nbytes(self.b)
+
+
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """What a round made on one block; Dask asks how large it is, too."""
+
+    values: tuple[Any, ...]
+
+    def __sizeof__(self) -> int:
+        """Bytes of the images in it."""
+        return sum(map(nbytes, self.values))
+
+
+def nbytes(value: Any) -> int:
+    """Bytes behind a matrix, an image, a point or a basis."""
+    if isinstance(value, np.ndarray):
+        return int(value.nbytes)
+    if isinstance(value, Basis):
+        return int(value.store.array.nbytes)
+    if isinstance(value, Point):
+        return 4 * nbytes(value.z)
+    if is_sparse(value):
+        return int(value.data.nbytes + value.indices.nbytes + value.indptr.nbytes)
+    return 8 * math.prod(value.shape) if isinstance(value, LinearOperator) else 64
+
+
+def called(make: Callable[[], Any], number: int) -> Any:
+    """What a user's function makes; where it fails, the error says for which block."""
+    try:
+        return make()
+    except Exception as error:
+        error.add_note(f"hasd.dask: this was the function that makes block {number}")
+        raise
+
+
+def block(loss: Loss | type, made: Any, b: Vector | None, number: int) -> Block:
+    """The rows, or the pair of rows and right-hand side, that a user's function made; checked."""
+    A, own = made if isinstance(made, tuple) and len(made) == 2 else (made, None)
+    if own is not None and b is not None:
+        raise ValueError(f"block {number} brings a right-hand side of its own: b must not be given too")
+    b = own if b is None else b
+    try:
+        if loss is LogisticLoss:  # the labels come with the rows
+            if b is None:
+                raise ValueError("LogisticLoss as a class needs labels: blocks that are pairs (A, y), or b=")
+            loss, b = LogisticLoss(b), None
+        rows = Block(loss, A, b)  # type: ignore[arg-type]
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"block {number}: {error}") from None
+    assert rows.A is not None
+    n = rows.A.shape[0]
+    if isinstance(loss, LogisticLoss) and len(loss.y) != n:
+        raise ValueError(f"block {number}: y must be 1-D of length {n}, got shape {loss.y.shape}")
+    return rows
+
+
+def length(made: Any) -> int:
+    """How many rows a user's function made."""
+    A = made[0] if isinstance(made, tuple) and len(made) == 2 else made
+    shape = np.shape(A) if not hasattr(A, "shape") else A.shape
+    return int(shape[0]) if len(shape) else 0
+
+
+def facts(rows: Block) -> Facts:
+    """What the client has to know."""
+    assert rows.A is not None
+    n, d = rows.A.shape
+    return Facts(n, d, n * entries_a_row(rows.A), rows.A.dtype == np.float32, rows.note)
+
+
+@quiet
+def make(rows: Block, *bundles: Bundle, acts: tuple[Act, ...]) -> Bundle:
+    """New values on one block."""
+    values: list[Any] = []
+    known = [*(bundle.values for bundle in bundles), values]
+    for act in acts:
+        values.append(_done(MAKE, act, rows, known))
+    return Bundle(tuple(values))
+
+
+@quiet
+def tell(rows: Block, *bundles: Bundle, acts: tuple[Act, ...]) -> tuple[Any, ...]:
+    """What goes back; the last bundle is the new one."""
+    known = [bundle.values for bundle in bundles]
+    return tuple(_done(TELL, act, rows, known) for act in acts)
+
+
+def both(rows: Block, *bundles: Bundle, plan: Plan) -> tuple[Bundle, tuple[Any, ...]]:
+    """A whole round on one block."""
+    new = make(rows, *bundles[: plan.reads], acts=plan.make)
+    return new, tell(rows, *bundles, new, acts=plan.tell)
+
+
+def only_tell(rows: Block, *bundles: Bundle, plan: Plan) -> tuple[Any, ...]:
+    """A round of which nothing stays."""
+    return both(rows, *bundles, plan=plan)[1]
+
+
+def _done(table: dict[str, Callable[..., Any]], act: Act, rows: Block, known: Sequence[Sequence[Any]]) -> Any:
+    operands = (known[which][place] for which, place in act.on)
+    return table[act.name](LocalImages(rows.counted()), *operands, act.argument)
+
+
+def _vector(value: Any) -> Vector:
+    """A point stands for its image, too."""
+    return value.z if isinstance(value, Point) else value
+
+
+def _combine(images: LocalImages, *terms: Any) -> Vector:
+    *values, weights = terms
+    return images.combine(*zip(weights, map(_vector, values), strict=True))
+
+
+def _renew(images: LocalImages, origins: Small) -> Basis:
+    """The images of these directions, from products of their own."""
+    A, (_, k) = images.objective.A, origins.shape
+    store = Store(k + 2, A.shape[0])
+    store.array[:, :k] = A @ origins.astype(np.float32 if A.dtype == np.float32 else np.float64, copy=False)
+    store.used = k
+    return Basis(store, k)
+
+
+def _bend(images: LocalImages, point: Point, direction: Vector, _: None) -> tuple[float, float]:
+    """The second derivative along the direction, the rank-one part apart: blocks mix before it is squared."""
+    seen: Expansion = point.expansion
+    plain = images.bend(_plain(point), direction)
+    return plain, 0.0 if seen.rank_one is None else math.sqrt(seen.scale) * float(seen.rank_one @ direction)
+
+
+def _bends(images: LocalImages, basis: Basis, point: Point, _: None) -> tuple[Small, Small | None]:
+    """The same in the coordinates of the basis."""
+    seen: Expansion = point.expansion
+    if basis.k == 0:  # its store does not know yet how long an image is
+        return np.zeros((0, 0)), None if seen.rank_one is None else np.zeros(0)
+    H = images.bends(basis, _plain(point))
+    return H, None if seen.rank_one is None else math.sqrt(seen.scale) * (basis.columns.T @ seen.rank_one)
+
+
+def _plain(point: Point) -> Point:
+    return Point(point.z, point.value, point.expansion._replace(rank_one=None))
+
+
+def _dual_sizes(images: LocalImages, point: Point, _: None) -> tuple[float, float, float]:
+    """||u||^2, ||Ax||^2 and <|u|, |z| + |b|> at u = phi'(z): what rounding in a bound from u is measured by."""
+    u, b = point.expansion.slope, images.objective.b
+    image, entries = (point.z, np.abs(point.z)) if b is None else (point.z + b, np.abs(point.z) + np.abs(b))
+    return float(u @ u), float(image @ image), float(np.abs(u) @ entries)
+
+
+def _smoothness(images: LocalImages, p: float) -> float:
+    """L_p of the block; for log-sum-exp, whose L_p looks at pairs of rows, the bound max ||a_i||^2/alpha above it."""
+    loss = images.objective.loss
+    loss = SymmetricSoftmaxLoss(loss.alpha) if isinstance(loss, LogSumExpLoss) else loss
+    return float(loss.smoothness(images.objective.A, p))
+
+
+MAKE: dict[str, Callable[..., Any]] = {
+    "at": lambda images, x: images.at(x),
+    "multiply": lambda images, q: images.multiply(q),
+    "combine": _combine,
+    "basis": lambda images, columns: images.basis(columns),
+    "append": lambda images, basis, image, _: basis.append(_vector(image)),
+    "rotate": lambda images, basis, Q: basis.rotate(Q),
+    "renew": _renew,
+    "expand": lambda images, basis, step: images.expand(basis, step),
+    "move": lambda images, point, direction, t: images.move(point, direction, t)[0],
+}
+TELL: dict[str, Callable[..., Any]] = {
+    "value": lambda images, point, _: point.value,
+    "gradient": lambda images, point, _: images.gradient(point),
+    "slopes": lambda images, basis, point, _: images.slopes(basis, point),
+    "bends": _bends,
+    "along": lambda images, point, direction, _: float(point.expansion.slope @ direction),
+    "bend": _bend,
+    "size": lambda images, image, _: largest(_vector(image)),
+    "apart": lambda images, one, other, _: largest(_vector(one) - _vector(other)),
+    "dual sizes": _dual_sizes,
+    "smoothness": _smoothness,
+}

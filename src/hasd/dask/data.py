@@ -1,0 +1,161 @@
+"""What the caller hands in as blocks, made and checked where they will live."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from hasd.dask.blocks import block, called, facts, length
+from hasd.dask.mixture import mixes, mixture, part
+from hasd.dask.objective import BlockAffine
+from hasd.dask.pools import Cluster, Threads, connected, processors
+from hasd.objectives.losses import LogisticLoss
+from hasd.objectives.operators import as_data, as_scalar, is_sparse
+
+
+def affine(
+    loss: Any,
+    blocks: Any,
+    b: Any = None,
+    *,
+    ridge: float = 0.0,
+    client: Any = None,
+    threads: int | None = None,
+) -> BlockAffine:
+    """f(x) = phi(Ax - b) + ridge/2 ||x||_2^2 with the rows of A in blocks.
+
+    Parameters
+    ----------
+    loss : object
+        One of ``hasd.objectives.losses``.  ``LogisticLoss(y)`` holds the labels of all rows; the class
+        ``LogisticLoss`` itself says that the labels come with the blocks.  A loss of your own takes part where it is a
+        sum over rows and says so by an attribute ``separable = True``.
+    blocks : sequence, Dask array or matrix
+        A sequence whose members are matrices, or functions without arguments that make one where it will live (a
+        function is called again where a worker was lost: it must make the same block).  A pair (A, b), or (A, y) with
+        the class ``LogisticLoss``, brings its right-hand side along.  Or a Dask array, whose row chunks are the blocks;
+        or one matrix, cut into as many blocks as there are threads.
+    b : array or Dask array, optional
+        The right-hand side of all rows; with the class ``LogisticLoss`` the labels.
+    ridge : float
+        mu of the term mu/2 ||x||_2^2.
+    client : distributed.Client or str, optional
+        A client or the address of a scheduler; None: the threads of this process.
+    threads : int, optional
+        With ``client=None``, how many; None: as many as there are processors where A has a million entries and BLAS
+        can be held to one thread meanwhile (threadpoolctl is installed), else one.
+
+    Returns
+    -------
+    BlockAffine
+        An objective for `hasd.minimize`.
+
+    Examples
+    --------
+    >>> f = affine(LogisticLoss, [(np.eye(2), [1, -1]), (np.ones((1, 2)), [1])])
+    >>> f.rows, round(f([0.0, 0.0]), 6)
+    (3, 0.693147)
+    """
+    if not mixes(loss):
+        raise TypeError(
+            "loss must be one of hasd.objectives.losses, the class LogisticLoss, or an object with value, expand, ... "
+            f"and separable = True, got {loss!r}"
+        )
+    ridge = as_scalar(ridge, "ridge", ">= 0", lambda value: value >= 0.0)
+    count = processors() if threads is None else int(threads)
+    if count < 1:
+        raise ValueError(f"threads must be at least 1, got {threads!r}")
+    pool: Any = Cluster(connected(client)) if client is not None else Threads(count)
+    raw, rhs = _made(blocks, b, pool, count)
+    labelled = isinstance(loss, LogisticLoss)
+    if labelled or isinstance(rhs, np.ndarray):  # vectors of all rows are cut where the blocks end
+        ends = np.cumsum([0, *pool.fetch(pool.each(length, raw))])
+        total, cuts = int(ends[-1]), [(int(i), int(j)) for i, j in pairwise(ends)]
+        if labelled and len(loss.y) != total:
+            raise ValueError(f"y must be 1-D of length {total}, the rows of all blocks, got shape {loss.y.shape}")
+        if isinstance(rhs, np.ndarray):
+            if len(rhs) != total:
+                raise ValueError(f"b must be 1-D of length {total}, the rows of all blocks, got shape {rhs.shape}")
+            rhs = [rhs[i:j] for i, j in cuts]
+        losses = [part(loss, i, j) for i, j in cuts]
+    else:
+        losses = [loss] * len(raw)
+    checked = pool.each(block, losses, raw, rhs or [None] * len(raw), list(range(len(raw))))
+    known = pool.fetch(pool.each(facts, checked))
+    widths = [fact.columns for fact in known]
+    if len(set(widths)) > 1:
+        other = next(i for i, width in enumerate(widths) if width != widths[0])
+        raise ValueError(f"blocks must be equally wide: block 0 has {widths[0]} columns, block {other} {widths[other]}")
+    if threads is None:
+        pool = pool.suited(sum(fact.entries for fact in known))
+    return BlockAffine(loss, checked, known, mixture(loss, [fact.rows for fact in known]), pool, ridge)
+
+
+def _made(blocks: Any, b: Any, pool: Any, count: int) -> tuple[list[Any], Any]:
+    """Handles of the blocks, and of their right-hand sides (or one array for all rows, or None)."""
+    if _is_dask(blocks):
+        return _from_dask(blocks, b, pool)
+    rhs = None if b is None else as_data(b, None, "b")
+    if isinstance(blocks, np.ndarray) or is_sparse(blocks):
+        if len(blocks.shape) != 2 or 0 in blocks.shape:
+            raise ValueError(f"blocks must be 2-D with at least one row and column, got shape {blocks.shape}")
+        rows = blocks.tocsr() if is_sparse(blocks) else blocks
+        ends = np.linspace(0, rows.shape[0], min(count, rows.shape[0]) + 1).astype(int)
+        blocks = [rows[i:j] for i, j in pairwise(ends)]
+    if isinstance(blocks, str) or not isinstance(blocks, Sequence):
+        raise TypeError(f"blocks must be a sequence of matrices or functions, or a Dask array, got {blocks!r}")
+    if not len(blocks):
+        raise ValueError("blocks must not be empty")
+    makers = [made if _is_function(made) else partial(_given, made) for made in blocks]
+    return pool.each(called, makers, range(len(makers))), rhs
+
+
+def _is_function(made: Any) -> bool:
+    """A LinearOperator can be called, too."""
+    return callable(made) and not hasattr(made, "shape")
+
+
+def _given(made: Any) -> Any:
+    return made
+
+
+def _is_dask(value: Any) -> bool:
+    """A Dask array, without importing Dask."""
+    return all(hasattr(value, name) for name in ("to_delayed", "rechunk", "chunks", "dask"))
+
+
+def _from_dask(array: Any, b: Any, pool: Any) -> tuple[list[Any], Any]:
+    """A block for every chunk of rows; columns are put together."""
+    if array.ndim != 2:
+        raise ValueError(f"blocks must be a 2-D Dask array, got {array.ndim} dimensions")
+    array = array.rechunk({1: -1})
+    vectors = _is_dask(b)
+    if vectors:
+        rhs: Any = _alike(b, array).to_delayed().tolist()
+    else:
+        rhs = None if b is None else as_data(b, None, "b")
+    raw = array.to_delayed()[:, 0].tolist()
+    if isinstance(pool, Cluster):
+        raw = pool.client.compute(raw)
+        return raw, pool.client.compute(rhs) if vectors else rhs
+    from dask import compute
+
+    return list(compute(*raw)), list(compute(*rhs)) if vectors else rhs
+
+
+def _alike(b: Any, array: Any) -> Any:
+    """A Dask vector in the row chunks of an array; where their sizes are not known, it must have as many chunks."""
+    if b.ndim == 1 and np.isnan(array.shape[0] + b.shape[0]):
+        if b.numblocks[0] == array.numblocks[0]:
+            return b  # every block compares the lengths
+        raise ValueError(
+            f"b must have as many chunks as A, whose chunk sizes are unknown: {array.numblocks[0]}, "
+            f"got {b.numblocks[0]}; compute_chunk_sizes() makes them known"
+        )
+    if b.ndim != 1 or b.shape != array.shape[:1]:
+        raise ValueError(f"b must be 1-D of length {array.shape[0]}, got shape {b.shape}")
+    return b.rechunk((array.chunks[0],))

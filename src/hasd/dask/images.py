@@ -1,0 +1,277 @@
+"""The space of images of an objective in blocks: what a method asks for is put off until a number is wanted.
+
+An image, a point or a basis is a `Remote`: how it is made, until a round has made it on every block.  Questions that
+a method is about to ask are asked together with the one that it does ask, where the answer costs a pass over n:
+
+    slopes      with the curvature in the same coordinates (Newton's step wants both)
+    reach       with the look at t = 1, where a search begins
+    move        with value, slope and curvature along the direction, and the slopes in the basis it came from
+
+Where a loss is possible, the client also knows the vectors of length d that points and bases are images of: so that
+not too much has to be remade, they are made anew from those after so many moves or rotations.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from hasd.dask.blocks import Act, Plan
+from hasd.objectives.images import Basis, Point, Small, Store
+from hasd.objectives.losses import SquareLoss
+from hasd.objectives.operators import Vector
+
+RENEW = 8
+"""Rotations of a basis before its images are made anew from the directions: as many products as it has columns."""
+LONG = 64
+"""Moves of a point before its image is made anew: one product, with the gradient that is asked for anyway."""
+
+
+class Origin:
+    """The vector that an image belongs to, computed when it is wanted: most looks along a direction lead nowhere."""
+
+    def __init__(self, compute: Callable[[], Vector]):
+        """By a function that keeps no image alive."""
+        self._compute = compute
+
+    @cached_property
+    def vector(self) -> Vector:
+        """Computed once."""
+        return self._compute()
+
+
+class Remote:
+    """A value on every block."""
+
+    def __init__(self, name: str, on: tuple[Remote, ...], argument: Any, origin: Any = None, turns: int = 0):
+        """How it is made; nothing is."""
+        self.name, self.on, self.argument = name, on, argument
+        self.origin = origin  # what it is the image of: an Origin, of a basis a Basis of vectors; None: not known
+        self.turns = turns  # rotations of a basis, moves of a point since its image came from products
+        self.bundles: list[Any] | None = None  # where it is, once it is made, and at which place there
+        self.place = 0
+        self.source: Remote | None = on[0] if name == "expand" else None  # the basis that a direction came from
+        self._known: WeakKeyDictionary[Remote, dict[Any, Any]] = WeakKeyDictionary()
+
+    def with_(self, other: Remote) -> dict[Any, Any]:
+        """Answers about the two that were asked for ahead of time; the other is not kept alive by them."""
+        return self._known.setdefault(other, {})
+
+    def made(self, bundles: list[Any], place: int) -> None:
+        """It is there now; what it was made from may go."""
+        self.bundles, self.place = bundles, place
+        self.on, self.argument = (), None
+
+
+Question = tuple[Any, ...]
+"""The name of what to tell, and the values it is told of; an argument of another kind comes last."""
+
+
+@dataclass(frozen=True)
+class BlockImages:
+    """Rows of A in blocks."""
+
+    objective: Any  # a BlockAffine, which knows the blocks and counts rounds and products
+
+    @property
+    def constant(self) -> bool:
+        """Least squares."""
+        return isinstance(self.objective.loss, SquareLoss)
+
+    def ask(self, *questions: Question, keep: bool = True) -> list[tuple[Any, ...]]:
+        """One round: for every question what the blocks told, in their order; `keep`: and what had to be made stays."""
+        wanted = _before([r for question in questions for r in question[1:] if isinstance(r, Remote)])
+        pending = [remote for remote in wanted if remote.bundles is None]
+        places = {remote: (-1, place) for place, remote in enumerate(pending)}
+        bundles: list[list[Any]] = []
+        read = [other for remote in pending for other in remote.on]
+        reads = _collect([r for r in read if r.bundles is not None], bundles, places)
+        _collect([r for r in wanted if r.bundles is not None], bundles, places)
+        make = tuple(Act(r.name, tuple(places[other] for other in r.on), r.argument) for r in pending)
+        tell = tuple(_act(question, places) for question in questions)
+        kept, told = self.objective.round(bundles, Plan(make, reads, tell, keep and bool(make)))
+        for place, remote in enumerate(pending if keep else ()):
+            remote.made(kept, place)
+        return list(zip(*told, strict=True))
+
+    @property
+    def _remakes(self) -> bool:
+        return self.objective.pool.remakes
+
+    def _sum(self, point: Point, parts: Sequence[Any]) -> Any:
+        return self.objective.mixture.total(point.expansion, parts)
+
+    def at(self, x: Vector) -> Point:
+        """z = Ax - b; no product at x = 0."""
+        self.objective.nprod += bool(x.any())
+        z = Remote("at", (), x, Origin(lambda: x) if self._remakes else None)
+        (values,) = self.ask(("value", z))
+        return Point(z, *self.objective.mixture.weigh(values))
+
+    def evaluated(self, x: Vector) -> tuple[float, Vector]:
+        """phi(Ax - b) and A^T phi'(Ax - b), in one round."""
+        self.objective.nprod += 2
+        z = Remote("at", (), x)
+        values, gradients = self.ask(("value", z), ("gradient", z), keep=False)
+        value, weights = self.objective.mixture.weigh(values)
+        return value, self.objective.mixture.total(weights, gradients)
+
+    def gradient(self, point: Point) -> Vector:
+        """A^T phi'(z); of a point that has moved often, with its image made anew."""
+        self.objective.nprod += 1
+        z = point.z
+        if z.origin is None or z.turns < LONG:
+            return self._sum(point, self.ask(("gradient", z))[0])
+        self.objective.nprod += 1
+        anew = Remote("at", (), z.origin.vector)
+        (gradients,) = self.ask(("gradient", anew))
+        z.made(anew.bundles, anew.place)
+        z.turns = 0
+        return self._sum(point, gradients)
+
+    def multiply(self, q: Vector) -> Remote:
+        """A q."""
+        self.objective.nprod += 1
+        return Remote("multiply", (), q, Origin(lambda: q) if self._remakes else None)
+
+    def combine(self, *terms: tuple[float, Remote]) -> Remote:
+        """The sum of c z over the terms."""
+        weights, images = tuple(c for c, _ in terms), tuple(z for _, z in terms)
+        return Remote("combine", images, weights)
+
+    def basis(self, columns: int) -> Remote:
+        """An empty basis."""
+        return Remote("basis", (), columns, Basis(Store(columns), 0) if self._remakes else None)
+
+    def append(self, basis: Remote, image: Remote) -> Remote:
+        """One image more."""
+        known = basis.origin is not None and image.origin is not None
+        origin = basis.origin.append(image.origin.vector) if known else None
+        return Remote("append", (basis, image), None, origin, basis.turns)
+
+    def rotate(self, basis: Remote, Q: Small) -> Remote:
+        """W Q; every so often from the directions themselves, which is as many products."""
+        if basis.origin is None:
+            return Remote("rotate", (basis,), Q)
+        origin: Basis = basis.origin.rotate(Q)
+        if basis.turns + 1 < RENEW:
+            return Remote("rotate", (basis,), Q, origin, basis.turns + 1)
+        self.objective.nprod += origin.k
+        return Remote("renew", (), np.array(origin.columns), origin)
+
+    def expand(self, basis: Remote, step: Small) -> Remote:
+        """W step."""
+        S = basis.origin
+        return Remote("expand", (basis,), step, None if S is None else Origin(lambda: S.columns @ step))
+
+    def slopes(self, basis: Remote, point: Point) -> Small:
+        """W^T phi'(z), and the curvature ahead of time."""
+        known = point.z.with_(basis)
+        if "slopes" not in known:
+            slopes, bends = self.ask(("slopes", basis, point.z), ("bends", basis, point.z))
+            known.update(slopes=self._sum(point, slopes), bends=self._bends(point, bends))
+        return known["slopes"].copy()
+
+    def bends(self, basis: Remote, point: Point) -> Small:
+        """W^T phi''(z) W."""
+        known = point.z.with_(basis)
+        if "bends" not in known:
+            known["bends"] = self._bends(point, self.ask(("bends", basis, point.z))[0])
+        return known["bends"].copy()
+
+    def _bends(self, point: Point, told: Sequence[tuple[Any, Any]]) -> Any:
+        """The curvature of the blocks, mixed, without the square of the mixed rank-one part."""
+        bends = self._sum(point, [H for H, _ in told])
+        if told[0][1] is None:
+            return bends
+        r = self._sum(point, [rank_one for _, rank_one in told])
+        return bends - np.multiply.outer(r, r)
+
+    def move(self, point: Point, direction: Remote, t: float) -> tuple[Point, float]:
+        """z + t direction; the derivative along it."""
+        if t not in direction.with_(point.z):
+            self._look(point, direction, t)
+        return direction.with_(point.z)[t]
+
+    def _look(self, point: Point, direction: Remote, t: float, *more: Question) -> list[tuple[Any, ...]]:
+        """What is at t, noted; and the answers to what else is asked."""
+        there = Remote("move", (point.z, direction), t, _moved(point.z, direction, t), point.z.turns + 1)
+        basis = direction.source
+        own: list[Question] = [("value", there), ("along", there, direction), ("bend", there, direction)]
+        own += [] if basis is None else [("slopes", basis, there)]
+        answers = self.ask(*more, *own)
+        values, along, bends, *slopes = answers[len(more) :]
+        place = Point(there, *self.objective.mixture.weigh(values))
+        there.with_(direction)["bend"] = float(self._bends(place, bends))
+        if basis is not None:
+            there.with_(basis)["slopes"] = self._sum(place, slopes[0])
+        direction.with_(point.z)[t] = place, float(self._sum(place, along))
+        return answers[: len(more)]
+
+    def bend(self, point: Point, direction: Remote) -> float:
+        """The second derivative along the direction."""
+        known = point.z.with_(direction)
+        if "bend" not in known:
+            known["bend"] = float(self._bends(point, self.ask(("bend", point.z, direction))[0]))
+        return known["bend"]
+
+    def reach(self, point: Point, direction: Remote) -> float:
+        """How far z may go before it has moved by its own size; and a look at t = 1 ahead of time."""
+        sizes, fars = self._look(point, direction, 1.0, ("size", point.z), ("size", direction))
+        far = float(np.max(fars))
+        return max(1.0, float(np.max(sizes))) / far if far > 0.0 else math.inf
+
+    def distance(self, one: Remote, other: Remote) -> float:
+        """max|one - other| / max(1, max|one|)."""
+        apart, sizes = self.ask(("apart", one, other), ("size", one))
+        return float(np.max(apart)) / max(1.0, float(np.max(sizes)))
+
+    def smoothness(self, p: float) -> float:
+        """A bound on L_p of phi(Ax - b)."""
+        return self.objective.mixture.bound(self.ask(("smoothness", p))[0])
+
+
+def _moved(z: Remote, direction: Remote, t: float) -> Origin | None:
+    """What z + t direction is the image of."""
+    if z.origin is None or direction.origin is None:
+        return None
+    x, step = z.origin.vector, direction.origin
+    return Origin(lambda: x + t * step.vector)
+
+
+def _collect(remotes: Sequence[Remote], bundles: list[list[Any]], places: dict[Remote, tuple[int, int]]) -> int:
+    """Note where these are, and the bundles that are new among them; how many there are by then."""
+    for remote in remotes:
+        if not any(remote.bundles is bundle for bundle in bundles):
+            bundles.append(remote.bundles)  # type: ignore[arg-type]
+        which = next(i for i, bundle in enumerate(bundles) if remote.bundles is bundle)
+        places[remote] = which, remote.place
+    return len(bundles)
+
+
+def _act(question: Question, places: dict[Remote, tuple[int, int]]) -> Act:
+    name, *on = question
+    argument = on.pop() if on and not isinstance(on[-1], Remote) else None
+    return Act(name, tuple(places[remote] for remote in on), argument)
+
+
+def _before(wanted: Sequence[Remote]) -> list[Remote]:
+    """The values wanted and those that are still to be made for them, every one after what it is made from."""
+    order: dict[Remote, None] = {}
+    stack = [(remote, False) for remote in reversed(wanted)]
+    while stack:
+        remote, ready = stack.pop()
+        if remote in order:
+            continue
+        if ready or not remote.on:
+            order[remote] = None
+        else:
+            stack.append((remote, True))
+            stack.extend((other, False) for other in reversed(remote.on))
+    return list(order)
