@@ -3,27 +3,37 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 from scipy.optimize import OptimizeResult
 
 from .arrays import Array, fresh, like
 from .bounds import Bounds
-from .loop import Outcome
-from .methods.base import Method, Problem
+from .loop import Criterion, Outcome
+from .methods.base import Method, Problem, State
 from .oracle import Evaluation
 from .result import Gap, Status, cut_at
 from .trace import Recorder
 
 
 def answer(
-    problem: Problem, method: Method, outcome: Outcome, recorder: Recorder, x0: Array, goal: str, why: str
+    problem: Problem,
+    method: Method,
+    outcome: Outcome,
+    recorder: Recorder,
+    within: Criterion,
+    x0: Array,
+    goal: str,
+    why: str,
 ) -> OptimizeResult:
     """The result of a run from x0, in whose library and precision x is handed back."""
     state, bounds = outcome.state, recorder.bounds
     e = _in_precision_of(x0, _returned(problem, outcome, bounds, goal), problem)
     if e.finite and e.norm2 == 0.0:
         outcome.status = Status.CONVERGED
+    elif outcome.status is Status.CONVERGED and not _holds(within, state, e, problem):
+        outcome.status = Status.PRECISION
     columns = recorder.columns() if recorder.rows > 0 else None
     certificates = (*state.certificates, state.estimate.certificate(state.origin))
     blur = max(bounds.blur, state.estimate.blur)
@@ -80,6 +90,11 @@ def _returned(problem: Problem, outcome: Outcome, bounds: Bounds, goal: str) -> 
             return there
     last = state.at if state.at.x is state.x and not cached else record(state.x)
     return best if best is not None and not (last.finite and last.f <= best.f) else last
+
+
+def _holds(within: Criterion, state: State, e: Evaluation, problem: Problem) -> bool:
+    """Whether what cached images, or numbers of more digits, said of the gradient holds for what is handed back."""
+    return e is state.at or within(replace(state, grad_norm=problem.geometry.dual_norm(e.g))) is not None
 
 
 def _in_precision_of(x0: Array, e: Evaluation, problem: Problem) -> Evaluation:

@@ -56,7 +56,7 @@ def fresh(x: Array) -> Array:
 
 
 def to_numpy(x: Array) -> Array:
-    """A few numbers of any library in NumPy's float64."""
+    """A few numbers of any library in NumPy: as they are where they are NumPy's, otherwise in float64."""
     return x if type(x) is np.ndarray else hosted(x).astype(np.float64, copy=False)
 
 

@@ -13,6 +13,7 @@ from .arrays import Array, detached, foreign, fresh, library, namespace
 from .bounds import Bounds
 from .geometry import Geometry, Lp
 from .methods.base import State
+from .objectives.operators import same_library
 from .oracle import BlackBox, ObjectiveSource, Source
 
 
@@ -92,11 +93,9 @@ def source(fun: Any, jac: Any, args: Any, x0: Array) -> Source:
             raise TypeError("jac must not be given with an objective: it brings its own gradient")
         if fun.dimension is not None and fun.dimension != x0.shape[0]:
             raise ValueError(f"x0 has length {x0.shape[0]}, but the objective has {fun.dimension} variables")
-        data = getattr(fun, "matrix", None)
-        if data is not None and library(data) != library(x0):
-            raise TypeError(
-                f"x0 is an array of {library(x0)}, but the objective's matrix is one of {library(data)}: convert one"
-            )
+        model = getattr(fun, "model", None)
+        if model is not None:
+            same_library(x0, model, "x0", "the objective's data")
         return ObjectiveSource(fun)
     jac = None if jac is False else jac  # SciPy's way to say that there is none
     if not callable(fun):
@@ -133,6 +132,8 @@ def resumed(state: Any, method: Any, x0: Array) -> Any:
         raise TypeError(f"resume must be the state of an earlier result, got {state!r}")
     if state.x.shape != x0.shape:
         raise ValueError(f"resume holds a state of length {state.x.shape[0]}, but x0 has length {x0.shape[0]}")
+    if library(state.x) != library(x0):
+        raise ValueError(f"resume holds arrays of {library(state.x)}, but x0 is one of {library(x0)}")
     if state.method not in ("", method.name):
         raise ValueError(f"resume holds a state of method {state.method!r}, not of {method.name!r}")
     return state

@@ -11,7 +11,8 @@ from scipy.optimize import OptimizeResult
 
 from . import inputs, loop, scipy_style, stopping
 from .answer import answer, unstarted
-from .geometry import Array, Geometry
+from .arrays import Array, double, like
+from .geometry import Geometry
 from .methods import choose, make
 from .methods.base import Method, Problem, State
 from .oracle import Evaluation, Oracle, Source
@@ -139,8 +140,9 @@ def minimize(
     problem = setup.problem(Oracle(setup.source, budget, time.perf_counter() + seconds))
     recorder = Recorder(problem.oracle, gaps, rows)
     call = scipy_style.callback(inputs.callback(callback), problem.oracle, setup.x0)
-    criteria = [stopping.gradient_within(tol, gtol), gaps.criterion, stopping.iterations(limit)]
-    start = inputs.resumed(resume, setup.method, setup.x0) or _first(problem.oracle, setup.x0)
+    within = stopping.gradient_within(tol, gtol)
+    criteria = [within, gaps.criterion, stopping.iterations(limit)]
+    start = inputs.resumed(resume, setup.method, setup.x0) or _first(problem.oracle, setup)
     if isinstance(start, tuple):
         res = unstarted(problem, setup.method, recorder, *start)
     else:
@@ -153,7 +155,7 @@ def minimize(
 
             outcome = loop.run(problem, setup.method, start, criteria, observe, call)
         why = f"{setup.why} {scipy_style.ignored(hess, hessp)}".strip()
-        res = answer(problem, setup.method, outcome, recorder, setup.x0, goal, why)
+        res = answer(problem, setup.method, outcome, recorder, within, setup.x0, goal, why)
     if disp:
         print(scipy_style.summary(res))
     return res
@@ -188,7 +190,7 @@ def iterate(
     """
     setup = _set_up(fun, x0, args, method, jac, p, L, mu, options)
     problem = setup.problem(Oracle(setup.source))
-    start = _first(problem.oracle, setup.x0)
+    start = _first(problem.oracle, setup)
     return iter(()) if isinstance(start, tuple) else _until_stop(loop.states(problem, setup.method, start))
 
 
@@ -210,6 +212,12 @@ class SetUp(NamedTuple):
     geometry: Geometry
     L: float | None
     mu: float
+
+    @property
+    def in_double(self) -> bool:
+        """Whether the method works on images, which are kept in float64."""
+        keeps = getattr(self.method, "keeps_images", False)
+        return keeps and hasattr(getattr(self.source, "objective", None), "images")
 
     def problem(self, oracle: Oracle) -> Problem:
         """What the method is given."""
@@ -243,11 +251,12 @@ def _method(method: Any, options: dict[str, Any], fun: Any, p: Any, L: Any) -> t
     return method, ""
 
 
-def _first(oracle: Oracle, x: Array) -> Evaluation | tuple[Evaluation, Status]:
+def _first(oracle: Oracle, setup: SetUp) -> Evaluation | tuple[Evaluation, Status]:
     """The evaluation at x0; with a status where it is no start."""
+    x0 = setup.x0
     try:
-        e = oracle.evaluate(x)
+        e = oracle.evaluate(double(x0) if setup.in_double else x0)
     except Stop as stop:  # -inf at x0, or no budget at all
         value = -math.inf if stop.status is Status.UNBOUNDED else math.nan
-        return Evaluation(x, value, x * math.nan), stop.status
-    return e if e.finite else (e, Status.NONFINITE_START)
+        return Evaluation(x0, value, x0 * math.nan), stop.status
+    return e if e.finite else (Evaluation(x0, e.f, like(e.g, x0)), Status.NONFINITE_START)

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 import numpy as np
 from scipy.optimize import approx_fprime
 
-from .arrays import Array, detached, foreign, fresh, largest, library, like, namespace, resolution, to_numpy
+from .arrays import Array, detached, foreign, fresh, hosted, largest, library, like, namespace, resolution, to_numpy
 from .geometry import norm2
 from .result import Status, Stop
 
@@ -78,20 +78,19 @@ class Source(Protocol):
         ...
 
 
-def as_scalar(value: Any) -> float:
+def as_scalar(value: Any, name: str = "fun") -> float:
     """What the user's function returned, as a float; anything but one real number is an error."""
     if type(value) is float:
         return value
     if isinstance(value, tuple):
-        raise TypeError(
-            f"fun must return one number, got a tuple of {len(value)}; does fun return f and g? Give jac=True"
-        )
+        hint = "; does fun return f and g? Give jac=True" if name == "fun" else ""
+        raise TypeError(f"{name} must return one number, got a tuple of {len(value)}{hint}")
     value = detached(value)
     array = value if foreign(value) else np.asarray(value)
     if math.prod(array.shape) != 1:
-        raise TypeError(f"fun must return one number, got an array of shape {tuple(array.shape)}")
+        raise TypeError(f"{name} must return one number, got an array of shape {tuple(array.shape)}")
     if not _real(array):
-        raise TypeError(f"fun must return one real number, got {value!r}")
+        raise TypeError(f"{name} must return one real number, got {value!r}")
     return float(namespace(array).reshape(array, ()))
 
 
@@ -106,8 +105,8 @@ def as_gradient(value: Any, x: Array) -> Array:
     """What the user's jac returned, as a fresh vector shaped like x (callers may reuse their buffer)."""
     value = detached(value)
     array = value if foreign(value) else np.asarray(value)
-    if library(array) != library(x) and foreign(array):
-        raise TypeError(f"jac must return an array of {library(x)}, as x0 is, got one of {library(array)}")
+    if library(array) != library(x):
+        array = hosted(array)
     if not _real(array):
         raise TypeError(f"jac must return an array of real numbers, got dtype {array.dtype}")
     shape = tuple(array.shape) or (1,)  # SciPy takes a number for the gradient of one variable
@@ -175,8 +174,9 @@ class BlackBox:
 
     def _differences(self, x: Array, f: float) -> Array:
         """The slopes of chords of f: one more evaluation for each variable."""
-        start = to_numpy(x)
+        start = to_numpy(x).astype(np.float64)
         step = math.sqrt(resolution(x)) * np.maximum(1.0, np.abs(start))
+        step = to_numpy(like(start + step, x)) - start  # as x's own numbers will have it
         known = [f]  # SciPy asks for f(x) first, which is known
         with np.errstate(invalid="ignore"):  # inf - inf near a pole: a NaN slope, rejected like any other
             return approx_fprime(start, lambda y: known.pop() if known else self.value(like(y, x)), step)

@@ -93,7 +93,8 @@ def test_what_comes_in_and_out_of_a_black_box(method, kind):
     for array in (res.x, res.jac, *seen, *iterates):
         assert type(array) is type(x0) and array.dtype == x0.dtype and device(array) == device(x0)
         assert array is not x0
-    assert not any(x is y for x in seen for y in iterates)
+    addresses = [np.asarray(hosted(x)).ctypes.data for x in (x0, res.x, res.jac, *iterates)] if kind == "torch" else []
+    assert len(addresses) == len(set(addresses))
     for number in (res.fun, res.L, res.weight, res.psi, res.gap(10.0)):
         assert type(number) is float
     assert float(namespace(x0).sum(abs(x0))) == 0.0
@@ -186,11 +187,48 @@ def test_a_gradient_buffer_may_be_reused():
     assert res.success and float(abs(res.x - 1.0).max()) < 1e-5
 
 
-def test_a_gradient_from_numpy_is_taken_over_a_foreign_one_is_not():
+def test_a_gradient_of_another_library_is_taken_over():
     res = hasd.minimize(lambda x: (float(x @ x), 2 * x.numpy()), torch.ones(3, dtype=torch.float64), jac=True)
     assert res.success and isinstance(res.x, torch.Tensor)
-    with pytest.raises(TypeError, match="jac must return an array of numpy, as x0 is, got one of torch"):
-        hasd.minimize(lambda x: (1.0, torch.ones(3)), np.ones(3), jac=True)
+    res = hasd.minimize(lambda x: (float(x @ x), 2 * torch.tensor(x)), np.ones(3), jac=True)
+    assert res.success and isinstance(res.x, np.ndarray)
+
+
+def test_objectives_evaluate_points_of_any_library_in_their_own():
+    for of in (np.array, *LIBRARIES.values()):
+        f = OBJECTIVES["squares"](of)
+        for x in (np.ones(D), [1.0] * D):
+            assert f(x) == pytest.approx(OBJECTIVES["squares"](np.array)(np.ones(D)))
+            assert type(f.value_and_grad(x)[1]) is type(of(C))
+    assert OBJECTIVES["squares"](np.array)(torch.ones(D, dtype=torch.float64)) == OBJECTIVES["squares"](np.array)(
+        np.ones(D)
+    )
+
+
+@pytest.mark.parametrize("method", ["hasd-qn", "hasd-subspace", "hasd-cg"])
+def test_certificates_hold_from_a_start_in_float32(method):
+    """The gradient at x0 is not rounded to float32.  Mutation: evaluate the start in x0's own precision."""
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        f = LeastSquares(1e-6 * rng.standard_normal((5, 6)), np.ones(5), ridge=0.7)
+        least = hasd.minimize(f, np.zeros(6), tol=1e-14).fun
+        res = hasd.minimize(f, (1 + rng.random(6)).astype(np.float32), method=method, maxiter=1, tol=0)
+        assert res.gap.lower() <= least and res.gap() >= 0.0
+
+
+def test_success_is_of_the_rounded_point():
+    f = OBJECTIVES["log-sum-exp"](np.array)
+    for method in ("hasd-subspace", "hasd-qn"):
+        res = hasd.minimize(f, np.zeros(D, dtype=np.float32), method=method, tol=1e-9)
+        start = np.linalg.norm(f.value_and_grad(np.zeros(D))[1])
+        assert res.success == (np.linalg.norm(res.jac) <= 1e-9 * start)
+
+
+def test_float32_ends_where_its_precision_does():
+    f = LogSumExp(A.astype(np.float32), ridge=0.01)
+    for method in ("hasd-subspace", "hasd-qn"):
+        res = hasd.minimize(f, np.zeros(D, dtype=np.float32), method=method, tol=0.0, maxiter=3000)
+        assert res.status == 2 and res.nit < 500
 
 
 @pytest.mark.parametrize("kind", LIBRARIES)
@@ -227,15 +265,30 @@ def test_whole_numbers_become_float64():
     [
         (lambda: hasd.minimize(LeastSquares(A, RIGHT), torch.zeros(D, dtype=torch.float64)), "x0 is an array of torch"),
         (lambda: hasd.minimize(LeastSquares(torch.tensor(A), torch.tensor(RIGHT)), np.zeros(D)), "x0 is an array of n"),
-        (lambda: LeastSquares(torch.tensor(A), RIGHT), "b is an array of numpy, but A is one of torch"),
+        (lambda: LeastSquares(A, torch.tensor(RIGHT)), "b is an array of torch, but A is one of numpy"),
         (lambda: Logistic(A, torch.tensor(LABELS)), "y is an array of torch, but A is one of numpy"),
-        (lambda: Quadratic(torch.tensor(H), C), "c is an array of numpy, but H is one of torch"),
+        (lambda: Quadratic(H, torch.tensor(C)), "c is an array of torch, but H is one of numpy"),
+        (lambda: hasd.minimize(SymmetricSoftmax(b=torch.tensor(C)), np.zeros(D)), "x0 is an array of numpy"),
         (lambda: LogSumExp(torch.tensor(A).to_sparse()), "A must be dense where it is a tensor"),
     ],
 )
 def test_libraries_do_not_mix(make, match):
     with pytest.raises(TypeError, match=match):
         make()
+
+
+def test_devices_do_not_mix():
+    here, there = strict.asarray(A), LIBRARIES["strict"](RIGHT)
+    with pytest.raises(ValueError, match=r"b is on device .*device1.*, but A on .*CPU.*: move one"):
+        LeastSquares(here, there)
+    with pytest.raises(ValueError, match="x0 is on device"):
+        hasd.minimize(LogSumExp(here), LIBRARIES["strict"](np.zeros(D)))
+
+
+def test_a_state_of_another_library_is_refused():
+    state = hasd.minimize(bowl(torch.tensor), torch.zeros(D, dtype=torch.float64), jac=True, maxiter=3).state
+    with pytest.raises(ValueError, match="resume holds arrays of torch, but x0 is one of numpy"):
+        hasd.minimize(bowl(np.array), np.zeros(D), jac=True, resume=state)
 
 
 def test_problems_take_tensors_and_answer_in_numpy():

@@ -56,7 +56,7 @@ def value_and_grad(x):
 
 
 class TestSteps:
-    @pytest.mark.parametrize("L", [None, 30.0])
+    @pytest.mark.parametrize("L", [None, 30.0, 0.3])  # the last is too small
     @pytest.mark.parametrize("p", [2.0, 3.0, math.inf])
     @pytest.mark.parametrize("method", BLACK_BOXES)
     def test_they_are_the_cores_bit_for_bit(self, method, p, L):
@@ -194,8 +194,6 @@ class TestStateDict:
         other.load_state_dict(optimizer.state_dict())
         for _ in range(5):
             other.step(closure_for(other, again))
-        third = HASD([p.detach().clone().requires_grad_() for p in parameters])
-        third.load_state_dict(saved)
         now = optimizer.state_dict()["state"]["hasd"]
         assert all(torch.equal(a, b) for a, b in zip(saved["state"]["hasd"]["arrays"], now["arrays"], strict=True))
 
@@ -220,6 +218,8 @@ class TestSchedulers:
             lambda o: lr_scheduler.LambdaLR(o, lambda epoch: 0.9**epoch),
             lambda o: lr_scheduler.ReduceLROnPlateau(o, patience=0),
             lambda o: lr_scheduler.ExponentialLR(o, 0.9),
+            lambda o: lr_scheduler.CosineAnnealingLR(o, 5),  # ends at 0
+            lambda o: lr_scheduler.LambdaLR(o, lambda epoch: epoch / 5),  # begins at 0
         ],
     )
     @pytest.mark.parametrize("L", [None, 30.0])
@@ -282,7 +282,8 @@ class TestParameters:
             last = float(optimizer.step(closure).detach())
         assert [p.dtype for p in parameters] == list(kinds)
         assert last < first
-        assert optimizer.state["hasd"]["nfev"] < 40  # it did not start anew each time
+        assert optimizer.nfev < 40  # it did not start anew each time
+        assert optimizer.bound(100.0) == -math.inf
 
     def test_complex_parameters_count_as_two(self):
         z = torch.zeros(2, dtype=torch.complex128, requires_grad=True)
@@ -339,7 +340,7 @@ class TestFaults:
         optimizer = HASD([x])
         optimizer.step(closure_for(optimizer, [x], lambda x: torch.sum((x - 1) ** 2)))
         assert torch.equal(x, torch.ones(3, dtype=torch.float64)) and "Converged" in optimizer.status
-        assert optimizer.step(closure_for(optimizer, [x], lambda x: torch.sum((x - 1) ** 2))) is None
+        assert optimizer.step(closure_for(optimizer, [x], lambda x: torch.sum((x - 1) ** 2))).item() == 0.0
 
     def test_a_loss_that_is_not_finite(self):
         x = torch.zeros(3, dtype=torch.float64, requires_grad=True)
@@ -352,7 +353,8 @@ class TestFaults:
         for options, error, match in (
             ({"p": 1.5}, ValueError, "p must be"),
             ({"L": -1.0}, ValueError, "L must be"),
-            ({"lr": 0.0}, ValueError, "lr must be"),
+            ({"lr": -1.0}, ValueError, "lr must be"),
+            ({"mu": 2.0, "L": 1.0}, ValueError, "mu = 2 cannot exceed L = 1"),
             ({"method": "adam"}, ValueError, "unknown method"),
             ({"method": "hasd-subspace"}, TypeError, "needs an objective"),
             ({"momentum": 0.9}, TypeError, "unknown option 'momentum'"),
@@ -363,9 +365,31 @@ class TestFaults:
             HASD([x]).step()
         with pytest.raises(TypeError, match="closure must return the loss"):
             HASD([x]).step(lambda: None)
-        differing = HASD([{"params": [x]}, {"params": [torch.zeros(1, requires_grad=True)], "p": 2.0}])
+        with pytest.raises(TypeError, match="closure must call backward"):
+            HASD([x]).step(lambda: torch.sum(x))
         with pytest.raises(ValueError, match="p must be the same in all groups"):
-            differing.step(lambda: torch.zeros(()))
+            HASD([{"params": [x]}, {"params": [torch.zeros(1, requires_grad=True)], "p": 2.0}])
+        with pytest.raises(ValueError, match="no parameters"):
+            HASD([{"params": []}]).step(lambda: torch.zeros(()))
+        mine, other = HASD([x]), torch.optim.Adam([x])
+        mine.load_state_dict(other.state_dict())
+        with pytest.raises(ValueError, match="not of this optimizer"):
+            mine.step(lambda: torch.zeros(()))
+
+    def test_gradients_left_over_do_no_harm(self):
+        one, optimizer, closure = fresh()
+        two = [torch.zeros(12, dtype=torch.float64, requires_grad=True)]
+        careless = HASD(two)
+
+        def without_clearing():
+            loss = loss_at(two[0])
+            loss.backward()
+            return loss
+
+        for _ in range(4):
+            optimizer.step(closure)
+            careless.step(without_clearing)
+        assert torch.equal(joined(one), joined(two))
 
 
 class TestMinimize:
@@ -398,6 +422,15 @@ class TestMinimize:
         res = minimize(lambda x: torch.sum((x - 1) ** 4), torch.zeros(2, 2, dtype=torch.float64), callback=callback)
         assert res.status == 99 and len(seen) == 2 and seen[0].x.shape == (2, 2)
 
+    @pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
+    def test_where_autograd_is_off(self, mode):
+        with mode():
+            assert minimize(lambda x: torch.sum((x - 1) ** 2), torch.zeros(2)).success
+
+    def test_one_further_argument_need_be_no_tuple(self):
+        res = minimize(lambda x, c: torch.sum((x - c) ** 2), torch.zeros(3, dtype=torch.float64), torch.arange(3.0))
+        assert torch.allclose(res.x, torch.arange(3.0, dtype=torch.float64), atol=1e-5)
+
     def test_part_of_x_may_be_unused(self):
         res = minimize(lambda x: (x[0] - 1) ** 2, torch.zeros(3, dtype=torch.float64))
         np.testing.assert_allclose(res.x.numpy(), [1.0, 0.0, 0.0], atol=1e-6)
@@ -412,6 +445,8 @@ class TestMinimize:
             (lambda x: 1.0, torch.zeros(3), {}, "fun must return a torch.Tensor, got float"),
             (lambda x: 2 * x, torch.zeros(3), {}, r"one element, got shape \(3,\)"),
             (lambda x: torch.zeros(()), torch.zeros(3), {}, "autograd sees no dependence"),
+            (lambda x: torch.ones(1, requires_grad=True) ** 2, torch.zeros(3), {}, "autograd sees no dependence"),
+            (hasd.objectives.LeastSquares([[1.0]], [1.0]), torch.zeros(1), {}, "give it to hasd.minimize"),
             (torch.sum, torch.zeros(3), {"callback": 3}, "callback must be callable"),
         ],
     )

@@ -13,7 +13,7 @@ from hasd.dask.images import BlockImages, Remote
 from hasd.dask.mixture import Mixture
 from hasd.dask.pools import Pool
 from hasd.objectives.base import Objective, in_precision_of
-from hasd.objectives.images import Images
+from hasd.objectives.images import NUMPY, Images
 from hasd.objectives.losses import Loss
 from hasd.objectives.operators import Vector, as_point, as_scalar, quiet
 from hasd.objectives.smoothness import Smoothness, add_ridge
@@ -49,6 +49,11 @@ class BlockAffine(Objective):
     def precision(self) -> float:
         """Of the coarsest block."""
         return self._precision
+
+    @property
+    def model(self) -> Any:
+        """x is NumPy's."""
+        return NUMPY
 
     def round(self, bundles: list[list[Any]], plan: Plan) -> tuple[list[Any], list[Any]]:
         """One round: handles of what the blocks keep, and what they told."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import fields
 from functools import partial
 from typing import Any
 
@@ -66,8 +67,8 @@ def methods() -> list[str]:
 
 def options_of(name: str) -> list[str]:
     """The options a method takes beyond those of minimize."""
-    fields: dict[str, Any] = _class_of(name).__dataclass_fields__
-    return [field for field in fields if field not in ("name", "default_p", "needs_mu", "needs_images")]
+    names = [field.name for field in fields(_class_of(name))]
+    return [name for name in names if name not in ("name", "default_p", "needs_mu", "needs_images")]
 
 
 def _class_of(name: str) -> Any:

@@ -15,7 +15,7 @@ import numbers
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
-from ..arrays import Array, double, largest
+from ..arrays import Array, largest
 from ..estimate import Certificate, Estimate, rounding
 from ..geometry import Geometry, dot, gain
 from ..oracle import Evaluation, Oracle
@@ -118,11 +118,6 @@ def first_state(problem: Problem, start: Evaluation, mu: float = 0.0) -> dict[st
         "L_next": math.nan if problem.L is None else problem.L,
         "estimate": Estimate(center=start.x, v=start.x, mu=mu),
     }
-
-
-def in_double(e: Evaluation) -> Evaluation:
-    """The evaluation in float64, in which images are kept."""
-    return replace(e, x=double(e.x), g=double(e.g))
 
 
 class Standing(NamedTuple):

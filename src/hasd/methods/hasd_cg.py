@@ -24,13 +24,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from ..estimate import rounding
 from ..geometry import Array, dot, norm2
 from ..objectives.images import Images, Point
 from ..oracle import Evaluation
 from ..result import Status, Stop
-from .base import UNTRIED, Problem, Standing, State, advanced, first_state, in_double, weighed
+from .base import UNTRIED, Problem, Standing, State, advanced, first_state, weighed
 from .lines import ImageLine, evaluated
 
 REFRESH, FALLEN = 100, 0.03
@@ -58,13 +59,13 @@ class HASDCG:
     name: str = "hasd-cg"
     default_p: float = 2.0
     needs_images: bool = True
+    keeps_images: ClassVar[bool] = True
 
     def init(self, problem: Problem, start: Evaluation) -> CGState:
         """No direction yet."""
         images: Images = problem.objective.images()
         if not images.constant:
             raise ValueError("method 'hasd-cg' is for Quadratic and LeastSquares objectives; 'auto' suits the others")
-        start = in_double(start)
         return CGState(**first_state(problem, start, problem.mu), point=images.at(start.x), compared=start.norm2)
 
     def step(self, problem: Problem, state: State) -> CGState:

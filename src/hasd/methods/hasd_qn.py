@@ -19,12 +19,13 @@ True
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from ..geometry import dot, norm2
 from ..objectives.images import Point
 from ..oracle import Evaluation
 from ..result import Status, Stop
-from .base import UNTRIED, Problem, Standing, State, advanced, first_state, in_double, weighed, whole
+from .base import UNTRIED, Problem, Standing, State, advanced, first_state, weighed, whole
 from .lines import BlackBoxLine, ImageLine, Line, evaluated, wolfe
 from .pairs import NO_PAIRS, Pairs
 
@@ -49,6 +50,7 @@ class HASDQN:
     memory: int = 20
     name: str = "hasd-qn"
     default_p: float = 2.0
+    keeps_images: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         """Refuse a memory below one."""
@@ -56,10 +58,9 @@ class HASDQN:
 
     def init(self, problem: Problem, start: Evaluation) -> QNState:
         """No pairs yet."""
-        if not hasattr(problem.objective, "images"):
-            return QNState(**first_state(problem, start, problem.mu))
-        start = in_double(start)
-        return QNState(**first_state(problem, start, problem.mu), point=problem.objective.images().at(start.x))
+        affine = hasattr(problem.objective, "images")
+        point = problem.objective.images().at(start.x) if affine else None
+        return QNState(**first_state(problem, start, problem.mu), point=point)
 
     def step(self, problem: Problem, state: State) -> QNState:
         """One iteration: from the pairs kept, and where that direction fails from the gradient alone."""

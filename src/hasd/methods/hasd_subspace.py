@@ -30,6 +30,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import ClassVar
 
 import numpy as np
 
@@ -39,7 +40,7 @@ from ..geometry import dot, norm2
 from ..objectives.images import Images, Point, Small
 from ..oracle import Evaluation
 from ..result import Status, Stop
-from .base import Problem, State, advanced, first_state, in_double, weighed, whole
+from .base import UNTRIED, Problem, Standing, State, advanced, first_state, weighed, whole
 from .span import Span
 from .subspace import Place, Ridge, minimise
 
@@ -64,6 +65,7 @@ class SubspaceState(State):
     age: int = 0  # iterations since the images were refreshed
     due: int = REFRESH[0]  # the age at which they will be
     drift: float = 0.0  # what the last refresh found: max|z - (Ax - b)|, relative
+    standing: Standing = UNTRIED
 
 
 @dataclass(frozen=True)
@@ -75,6 +77,7 @@ class HASDSubspace:
     name: str = "hasd-subspace"
     default_p: float = 2.0
     needs_images: bool = True
+    keeps_images: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         """Refuse sizes too small to hold one iteration's directions."""
@@ -95,7 +98,6 @@ class HASDSubspace:
     def init(self, problem: Problem, start: Evaluation) -> SubspaceState:
         """x_0 = v_0 with its image; no directions yet."""
         images: Images = problem.objective.images()
-        start = in_double(start)
         point = images.at(start.x)
         span = Span.empty(images, start.x, self.capacity(start.x.shape[0]))
         return SubspaceState(**first_state(problem, start, problem.mu), point=point, span=span)
@@ -131,7 +133,8 @@ class HASDSubspace:
         apart = moved_apart(state, estimate, h, span.k) - place.c
         span, apart = span.remember(images, place.c, apart, self.capacity(x.shape[0]))
         kept = {"point": place.point, "span": span, "apart": apart, "damping": place.damping, "age": state.age + 1}
-        moved = advanced(problem, state, e, estimate, 1, x=x, fun=place.f, **kept)
+        standing = state.standing.after(e)
+        moved = advanced(problem, state, e, estimate, 1, x=x, fun=place.f, standing=standing, **kept)
         return refreshed(problem, moved) if moved.age >= moved.due else moved
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy.typing as npt
 
-from hasd.arrays import double, fresh
+from hasd.arrays import double, foreign, fresh
 from hasd.geometry import dot
 from hasd.objectives import dual
 from hasd.objectives.base import Objective, in_precision_of
@@ -62,7 +62,7 @@ class Affine(Objective):
         self.nprod = 0
         if A is None and self.identity_allowed:
             self.A = self._AT = None
-            self.b = None if b is None else as_data(b, None, "b")
+            self.b = None if b is None else as_data(b, None, "b", b)
             self.dimension = None if self.b is None else self.b.shape[0]
             return
         self.A = as_matrix(A, "A")
@@ -71,9 +71,9 @@ class Affine(Objective):
             self.note = f"A was converted from {given} to {self.A.dtype}, once."
         self._AT = self.A.T  # a view of the same data, made once
         n, self.dimension = self.A.shape
-        self.b = None if b is None else as_data(b, n, "b")
-        if self.b is not None:
-            same_library(self.b, self.A, "b", "A")
+        if b is not None and foreign(b):
+            same_library(b, self.A, "b", "A")
+        self.b = None if b is None else as_data(b, n, "b", self.A)
 
     def forward(self, x: Vector) -> Vector:
         """A x in float64; one product."""
@@ -94,17 +94,17 @@ class Affine(Objective):
     @quiet
     def __call__(self, x: npt.ArrayLike) -> float:
         """f(x); one product."""
-        point = as_point(x, self.dimension, "x")
+        point = self._point(x)
         return self.loss.value(self.image(point)) + self._ridge_value(point)
 
     @quiet
     def value_and_grad(self, x: npt.ArrayLike) -> tuple[float, Vector]:
         """f(x) and A^T phi'(Ax - b) + ridge x; two products."""
-        point = as_point(x, self.dimension, "x")
+        point = self._point(x)
         value, slope = self.loss.value_and_slope(self.image(point))
         g = self.adjoint(slope)
         if self.ridge > 0.0:
-            g += self.ridge * point
+            g += self.ridge * double(point)
         return value + self._ridge_value(point), in_precision_of(point, g)
 
     def duality_gap(self, x: npt.ArrayLike, radius: float | None = None, iterations: int = 100) -> float:
@@ -133,7 +133,16 @@ class Affine(Objective):
             return math.nan
         if radius is not None:
             radius = as_scalar(radius, "radius", ">= 0", lambda value: value >= 0.0)
-        return dual.duality_gap(self, as_point(x, self.dimension, "x"), radius, iterations)
+        return dual.duality_gap(self, self._point(x), radius, iterations)
+
+    @property
+    def model(self) -> Any:
+        """A, or b where A is the identity."""
+        return self.b if self.A is None else self.A
+
+    def _point(self, x: npt.ArrayLike) -> Vector:
+        model = self.model
+        return as_point(x, self.dimension, "x", x if model is None else model)
 
     @property
     def row_cost(self) -> float:
@@ -226,10 +235,11 @@ class Logistic(Affine):
 
     def __init__(self, A: Matrix, y: npt.ArrayLike, ridge: float = 0.0) -> None:
         """Check and keep the data."""
-        labels = as_data(y, None, "y")
+        if foreign(y):
+            same_library(y, A, "y", "A")
+        labels = as_data(y, None, "y", A)
         super().__init__(LogisticLoss(labels), A, None, ridge)
         assert self.A is not None
-        same_library(labels, self.A, "y", "A")
         if self.A.shape[0] != labels.shape[0]:
             raise ValueError(f"y must be 1-D of length {self.A.shape[0]}, got shape {tuple(labels.shape)}")
 

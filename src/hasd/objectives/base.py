@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from typing import Self
+from typing import Any, Self
 
 import numpy.typing as npt
 
@@ -49,6 +49,11 @@ class Objective(ABC):
     def matrix(self) -> Matrix | None:
         """What the products are with; None for the identity."""
         return next((m for m in (getattr(self, name, None) for name in ("A", "H", "C")) if m is not None), None)
+
+    @property
+    def model(self) -> Any:
+        """An array whose library and device x must share; None where any will do."""
+        return self.matrix
 
     @property
     def precision(self) -> float:

@@ -279,7 +279,7 @@ class LogisticLoss:
 
     def __post_init__(self) -> None:
         """Refuse labels other than -1 and 1."""
-        y = as_data(self.y, None, "y")
+        y = as_data(self.y, None, "y", self.y)
         xp = namespace(y)
         if not bool(xp.all(abs(y) == 1.0)):
             labels = xp.unique_values(y)

@@ -14,9 +14,10 @@ from typing import Any, ParamSpec, TypeVar
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse
+from array_api_compat import device
 from scipy.sparse.linalg import LinearOperator
 
-from hasd.arrays import Array, detached, double, ends, foreign, fresh, library, namespace
+from hasd.arrays import Array, detached, double, ends, foreign, fresh, hosted, library, namespace
 
 Matrix = Any
 """A dense array of any library, a SciPy sparse array or matrix, or a ``scipy.sparse.linalg.LinearOperator``."""
@@ -101,9 +102,11 @@ def single(A: Matrix) -> bool:
 
 
 def same_library(x: Any, y: Any, name: str, other: str) -> None:
-    """Refuse to mix libraries: where an array lives is the caller's choice."""
+    """Refuse to mix libraries or devices: where an array lives is the caller's choice."""
     if library(x) != library(y):
         raise TypeError(f"{name} is an array of {library(x)}, but {other} is one of {library(y)}: convert one of them")
+    if foreign(x) and device(x) != device(y):
+        raise ValueError(f"{name} is on device {device(x)}, but {other} on {device(y)}: move one of them")
 
 
 def entries_a_row(A: Matrix) -> float:
@@ -125,9 +128,17 @@ def apply(A: Matrix, v: Vector) -> Vector:
     return image.astype(np.float64, copy=isinstance(A, LinearOperator))
 
 
-def as_point(x: npt.ArrayLike, length: int | None, name: str) -> Vector:
-    """x as a real 1-D array of the given length (None: any), not copied and not looked into."""
-    v = detached(x) if foreign(x) else np.asarray(x)
+def as_point(x: npt.ArrayLike, length: int | None, name: str, model: Any = None) -> Vector:
+    """x as a real 1-D array of the given length (None: any), in the model's library; not looked into, and copied only
+    where it comes from another one.
+    """
+    if not foreign(model):
+        v = np.asarray(hosted(x))
+    elif foreign(x):
+        same_library(x, model, name, "the data")
+        v = detached(x)
+    else:
+        v = namespace(model).asarray(np.asarray(x), device=device(model))
     if not real(v):
         raise TypeError(f"{name} must be a real vector, got dtype {v.dtype}")
     if v.ndim != 1 or (length is not None and v.shape[0] != length):
@@ -137,9 +148,9 @@ def as_point(x: npt.ArrayLike, length: int | None, name: str) -> Vector:
 
 
 @quiet
-def as_data(b: npt.ArrayLike, length: int | None, name: str) -> Vector:
+def as_data(b: npt.ArrayLike, length: int | None, name: str, model: Any = None) -> Vector:
     """b as a finite float64 vector of our own: what the caller does to his afterwards does not matter."""
-    v = fresh(double(as_point(b, length, name)))
+    v = fresh(double(as_point(b, length, name, model)))
     if not _all_finite(v):
         raise ValueError(f"{name} must be finite, got NaN or infinity among its entries")
     return v

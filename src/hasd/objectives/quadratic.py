@@ -57,8 +57,9 @@ class Quadratic(Objective):
             raise ValueError(f"H must be square, got shape {self.H.shape}")
         _check_symmetric(self.H)
         self.dimension: int = d
-        self.c = zeros(d, self.H if foreign(self.H) else NUMPY) if c is None else as_data(c, d, "c")
-        same_library(self.c, self.H, "c", "H")
+        if foreign(c):
+            same_library(c, self.H, "c", "H")
+        self.c = zeros(d, self.H if foreign(self.H) else NUMPY) if c is None else as_data(c, d, "c", self.H)
         self.nprod = 0
 
     def forward(self, x: Vector) -> Vector:
@@ -73,7 +74,7 @@ class Quadratic(Objective):
     @quiet
     def value_and_grad(self, x: npt.ArrayLike) -> tuple[float, Vector]:
         """f(x) and Hx + c; one product."""
-        point = as_point(x, self.dimension, "x")
+        point = as_point(x, self.dimension, "x", self.H)
         Hx = self.forward(point)
         return dot(0.5 * Hx + self.c, double(point)), in_precision_of(point, Hx + self.c)
 

@@ -19,6 +19,8 @@ class Flat:
 
     def __init__(self, parameters: Sequence[torch.Tensor]):
         """The tensors in their order; nothing is copied yet."""
+        if not parameters:
+            raise ValueError("there are no parameters")
         self.parameters = parameters
         widest = reduce(torch.promote_types, (_real(p.detach()).dtype for p in parameters), torch.float32)
         self.dtype, self.device = widest, parameters[0].device
@@ -90,13 +92,17 @@ class ClosureSource:
         """f and its gradient at x; the parameters are left there."""
         self.charge()
         self.flat.scatter(x)
+        for p in self.flat.parameters:
+            p.grad = None
         with torch.enable_grad():
             loss = self.closure()
         if loss is None:
             raise TypeError("the closure must return the loss")
+        if all(p.grad is None for p in self.flat.parameters):
+            raise TypeError("the closure must call backward on the loss: no parameter has a gradient")
         if self.first is None:
             self.first = loss
-        return self.sign * as_scalar(loss), self.sign * self.flat.gradient()
+        return self.sign * as_scalar(loss, "the closure"), self.sign * self.flat.gradient()
 
     def value(self, x: Array) -> float:
         """f at x: the closure makes the gradient all the same."""

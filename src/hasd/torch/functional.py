@@ -11,11 +11,13 @@ from scipy.optimize import OptimizeResult
 from ..minimize import minimize as core
 from ..scipy_style import wants_result
 
+UNSEEN = "fun must return a tensor computed from x by PyTorch's operations: autograd sees no dependence"
+
 
 def minimize(
     fun: Callable[..., torch.Tensor],
     x0: torch.Tensor,
-    args: tuple[Any, ...] = (),
+    args: Any = (),
     *,
     callback: Callable[..., Any] | None = None,
     **options: Any,
@@ -29,7 +31,7 @@ def minimize(
     x0 : torch.Tensor
         The start, of any shape, float32 or float64, on any device; never changed, and detached from its history.
     args : tuple
-        Further arguments for fun.
+        Further arguments for fun; what is no tuple is the only one.
     callback : callable, optional
         As in `hasd.minimize`, with x in the shape of x0.
     **options
@@ -56,14 +58,19 @@ def minimize(
         raise TypeError("jac must not be given: autograd makes it; hasd.minimize takes one, with tensors too")
     if not callable(fun):
         raise TypeError(f"fun must be callable, got {type(fun).__name__}")
+    if hasattr(fun, "value_and_grad") and hasattr(fun, "counted"):
+        raise TypeError("fun is an objective that brings its gradient: give it to hasd.minimize, with tensors too")
     shape = x0.shape
+    more = args if isinstance(args, tuple) else (args,)
 
     def value_and_grad(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        x = x.reshape(shape).requires_grad_()
-        with torch.enable_grad():
-            value = fun(x, *args)
-        _check(value)
-        (g,) = torch.autograd.grad(value.reshape(()), x)
+        with torch.inference_mode(False), torch.enable_grad():
+            x = x.clone().reshape(shape).requires_grad_()
+            value = fun(x, *more)
+            _check(value)
+            (g,) = torch.autograd.grad(value.reshape(()), x, allow_unused=True)
+        if g is None:
+            raise TypeError(UNSEEN)
         return value.detach(), g.reshape(-1)
 
     res = core(value_and_grad, x0.detach().reshape(-1), jac=True, callback=_reshaping(callback, shape), **options)
@@ -78,7 +85,7 @@ def _check(value: Any) -> None:
     if value.numel() != 1:
         raise TypeError(f"fun must return a tensor with one element, got shape {tuple(value.shape)}")
     if not value.requires_grad:
-        raise TypeError("fun must return a tensor computed from x by PyTorch's operations: autograd sees no dependence")
+        raise TypeError(UNSEEN)
 
 
 def _reshaping(callback: Callable[..., Any] | None, shape: torch.Size) -> Callable[..., Any] | None:

@@ -14,12 +14,14 @@ from .. import inputs, loop, packing
 from ..arrays import to_numpy
 from ..methods import make
 from ..methods.base import Problem, State
-from ..oracle import Oracle
+from ..oracle import Evaluation, Oracle
 from ..result import Status, Stop
 from .flat import ClosureSource, Flat
 
 KEY = "hasd"
 """Where the state is kept: it belongs to all parameters, so no single one's entry will do."""
+COARSE = (torch.float16, torch.bfloat16)
+"""Types that are worked on in float32, to which the parameters are rounded."""
 SHARED = ("p", "L", "mu", "method", "maximize", "options")
 """Settings that cannot differ between groups: there is one norm and one estimate sequence across them."""
 
@@ -29,8 +31,9 @@ class HASD(torch.optim.Optimizer):
 
     A step needs a closure, as ``torch.optim.LBFGS`` does: it clears the gradients, computes the loss, calls
     ``backward`` and returns the loss.  It is called where the method wants to know the loss (once to a few times a
-    step) and must be a function of the parameters alone: no minibatches, no dropout.  When `step` returns, the
-    parameters hold x; changing them in between, or adding a group, starts the method anew from where they are.
+    step; gradients are cleared before) and must be a function of the parameters alone: no minibatches, no dropout.
+    When `step` returns, the parameters hold x; changing them in between, or adding a group, starts the method anew from
+    where they are.
 
     Parameters
     ----------
@@ -38,10 +41,10 @@ class HASD(torch.optim.Optimizer):
         Tensors or groups, as everywhere in ``torch.optim``.
     lr : float
         With a given L the constant is L/lr (the smallest lr of the groups), so that schedulers have their say; without
-        one the stepsize is found by backtracking and lr plays no part.  L never falls again: a later lr can only
-        shorten the steps.
-    p : float
-        The norm, 2 <= p <= inf.
+        one the stepsize is found by backtracking and lr plays no part, except that 0 allows no move.  The constant of
+        "hasd" never falls again: there a later lr can only shorten the steps.
+    p : float, optional
+        The norm, 2 <= p <= inf; None lets the method choose (inf for "hasd").
     L : float, optional
         Smoothness of the loss in that norm; None finds it by backtracking.
     mu : float
@@ -75,7 +78,7 @@ class HASD(torch.optim.Optimizer):
         params: Iterable[Any],
         lr: float = 1.0,
         *,
-        p: float = math.inf,
+        p: float | None = None,
         L: float | None = None,
         mu: float = 0.0,
         method: str = "hasd",
@@ -83,19 +86,31 @@ class HASD(torch.optim.Optimizer):
         **options: Any,
     ):
         """Check the settings; nothing is evaluated."""
-        inputs.geometry(p, math.inf)
-        inputs.number("lr", lr, least=0.0, strict=True)
-        if L is not None:
-            inputs.number("L", L, least=0.0, strict=True)
-        inputs.requirements(make(method, options), None, inputs.number("mu", mu, least=0.0))
-        shared = {"p": p, "L": L, "mu": mu, "method": method, "maximize": maximize, "options": options}
+        if method == "auto":
+            method = "hasd" if p is not None or L is not None else "hasd-qn"
+        chosen = make(method, options)
+        inputs.number("lr", float(lr), least=0.0)
+        constant = None if L is None else inputs.number("L", L, least=0.0, strict=True)
+        inputs.requirements(chosen, None, inputs.strong_convexity(mu, None, constant))
+        geometry = inputs.geometry(p, chosen.default_p)
+        shared = {"p": geometry.p, "L": L, "mu": mu, "method": method, "maximize": maximize, "options": options}
         super().__init__(params, {"lr": lr, **shared})
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """One more group; its norm and method must be those of the others."""
+        super().add_param_group(param_group)
+        try:
+            for name in SHARED:
+                self._shared(name)
+        except ValueError:
+            self.param_groups.pop()
+            raise
 
     @torch.no_grad()
     def step(self, closure: Any = None) -> Any:
-        """One iteration; returns what the closure returned at its first call (None where it was not called).
+        """One iteration; returns what the closure returned at its first call.
 
-        At machine precision, a gradient of 0 or a loss that is not finite the parameters stay where they are;
+        At machine precision, a gradient of 0, a loss that is not finite or lr = 0 the parameters stay where they are;
         `status` says so.
         """
         if closure is None:
@@ -106,65 +121,67 @@ class HASD(torch.optim.Optimizer):
         flat = Flat([p for group in self.param_groups for p in group["params"]])
         x = flat.gather()
         source = ClosureSource(flat, closure, self._shared("maximize"))
-        state, status = self._kept(flat), None
+        state, best, lowest = self._kept(flat) or (None, None, (math.inf, None))
+        oracle = Oracle(source, best=best, lowest=lowest)
         try:
-            state, status = self._advanced(Oracle(source), x, state)
+            state, why = self._advanced(oracle, x, state)
+            if source.first is None:
+                source.value(x)
         except BaseException:
             flat.scatter(x)
             raise
         flat.scatter(x if state is None else state.x)
-        self._keep(state, status, source.evaluations)
+        self._keep(None if state is None else (state, oracle.best, oracle.lowest), why, source.evaluations)
         return source.first
 
-    def _advanced(self, oracle: Oracle, x: torch.Tensor, state: State | None) -> tuple[State | None, Status | None]:
+    def _advanced(self, oracle: Oracle, x: torch.Tensor, state: State | None) -> tuple[State | None, str]:
         """The state after one iteration, or as it was with the reason why there is none."""
+        rate = min(float(group["lr"]) for group in self.param_groups)
+        if rate == 0.0:
+            return state, "The learning rate is 0."
         method = make(self._shared("method"), self._shared("options"))
-        problem = Problem(oracle, inputs.geometry(self._shared("p"), math.inf), self._constant(), self._shared("mu"))
+        L = self._shared("L")
+        geometry = inputs.geometry(self._shared("p"), method.default_p)
+        problem = Problem(oracle, geometry, None if L is None else L / rate, self._shared("mu"))
         try:
             start = state or oracle.evaluate(x)
             if not isinstance(start, State) and not start.finite:
-                return None, Status.NONFINITE_START
+                return None, Status.NONFINITE_START.message
             states = loop.states(problem, method, start)
             state = next(states)
-            return next(states), None
+            return next(states), ""
         except Stop as stop:
-            return state, stop.status
-
-    def _constant(self) -> float | None:
-        """L as the method is to take it."""
-        L = self._shared("L")
-        return None if L is None else L / min(group["lr"] for group in self.param_groups)
+            return state, stop.status.message
 
     def _shared(self, name: str) -> Any:
         """A setting that all groups agree on."""
+        if any(name not in group for group in self.param_groups):
+            raise ValueError(f"the state that was loaded is not of this optimizer: its groups have no {name!r}")
         first, *rest = (group[name] for group in self.param_groups)
         if any(other != first for other in rest):
             raise ValueError(f"{name} must be the same in all groups: there is one norm across them")
         return first
 
-    def _kept(self, flat: Flat) -> State | None:
-        """The state of the last step; None where there is none or the parameters have been moved since."""
+    def _kept(self, flat: Flat) -> tuple[State, Evaluation | None, tuple[float, Any]] | None:
+        """The state of the last step with the best points so far; None where the parameters have been moved since."""
         kept = self._store.get(KEY, {})
         if "tree" not in kept:
             return None
         small = set(kept["small"])
         arrays = [to_numpy(a) if i in small else a.to(flat.device) for i, a in enumerate(kept["arrays"])]
-        state: State = packing.unpack(packing.Packed(json.loads(kept["tree"]), arrays))
-        return state if state.x.dtype == flat.dtype and flat.holds(state.x) else None
+        state, best, lowest = packing.unpack(packing.Packed(json.loads(kept["tree"]), arrays))
+        return (state, best, lowest) if state.x.dtype == flat.dtype and flat.holds(state.x) else None
 
-    def _keep(self, state: State | None, status: Status | None, evaluations: int) -> None:
+    def _keep(self, run: tuple[State, Evaluation | None, tuple[float, Any]] | None, why: str, evaluations: int) -> None:
         """Tensors, numbers and strings only: what ``torch.save`` and ``torch.load`` carry over bit for bit."""
-        kept: dict[str, Any] = {
-            "nfev": self.nfev + evaluations,
-            "status": "" if status is None else status.message,
-        }
-        if state is not None:
-            tree, arrays = packing.pack(state)
+        kept: dict[str, Any] = {"nfev": self.nfev + evaluations, "status": why}
+        if run is not None:
+            tree, arrays = packing.pack(run)
             kept |= {
                 "tree": json.dumps(tree),
                 "arrays": [torch.from_numpy(a.copy()) if isinstance(a, np.ndarray) else a for a in arrays],
                 "small": [i for i, a in enumerate(arrays) if isinstance(a, np.ndarray)],
-                "grad_norm": state.grad_norm,
+                "grad_norm": run[0].grad_norm,
             }
         self._store[KEY] = kept
 
@@ -192,16 +209,19 @@ class HASD(torch.optim.Optimizer):
     def bound(self, radius: float | None = None) -> float:
         """What the minimum is certainly not below (with ``maximize``: the maximum not above).
 
-        radius : an l_2 bound on the distance from the first parameters to a minimiser; None will do where mu > 0.
+        ``radius`` is an l_2 bound on the distance to a minimiser from where the method started, or last started anew
+        because the parameters were moved; None will do where mu > 0.  Nothing is certain where parameters are float16
+        or bfloat16: the loss is then known at rounded points only.
         """
         sign = -1.0 if self._shared("maximize") else 1.0
         kept = self._store.get(KEY, {})
-        if "tree" not in kept:
+        coarse = any(p.dtype in COARSE for group in self.param_groups for p in group["params"])
+        if "tree" not in kept or coarse:
             return -sign * math.inf
         if radius is None and self._shared("mu") == 0.0:
             raise ValueError("bound needs radius, an l_2 bound on the distance to a minimiser, because mu = 0")
         if radius is not None:
             inputs.number("radius", radius, least=0.0)
-        state: State = packing.unpack(packing.Packed(json.loads(kept["tree"]), kept["arrays"]))
+        state: State = packing.unpack(packing.Packed(json.loads(kept["tree"]), kept["arrays"]))[0]
         certificates = (*state.certificates, state.estimate.certificate(state.origin))
         return sign * max(certificate.lower(radius) for certificate in certificates)
