@@ -8,8 +8,7 @@ from .methods.base import Method, Problem, State
 from .minimize import iterate, minimize
 from .problems import balance, chebyshev, lp_fit, transport
 from .result import Status
-
-__version__ = "0.1.0"
+from .version import VERSION as __version__
 
 __all__ = [
     "Comparison",

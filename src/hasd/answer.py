@@ -14,6 +14,7 @@ from .loop import Criterion, Outcome
 from .methods.base import Method, Problem, State
 from .oracle import Evaluation
 from .result import Gap, Status, cut_at
+from .snapshot import Memory
 from .trace import Recorder
 
 
@@ -34,6 +35,9 @@ def answer(
         outcome.status = Status.CONVERGED
     elif outcome.status is Status.CONVERGED and not _holds(within, state, e, problem):
         outcome.status = Status.PRECISION
+    withdrawn = bool(bounds.withdrawn)
+    if withdrawn and outcome.status is Status.PRECISION:
+        outcome.status = Status.NONCONVEX
     columns = recorder.columns() if recorder.rows > 0 else None
     certificates = (*state.certificates, state.estimate.certificate(state.origin))
     blur = max(bounds.blur, state.estimate.blur)
@@ -42,13 +46,13 @@ def answer(
         method,
         e,
         outcome.status,
-        " ".join(part for part in (state.note, why, getattr(problem.objective, "note", "")) if part),
+        " ".join(part for part in (bounds.withdrawn, state.note, why, getattr(problem.objective, "note", "")) if part),
         nit=state.iteration,
         L=state.L,
         weight=state.weight,
         psi=state.psi,
-        gap=Gap(cut_at(e, state.origin, blur), problem.mu, certificates, bounds.radius, bounds.lower),
-        state=state,
+        gap=Gap(cut_at(e, state.origin, blur), problem.mu, certificates, bounds.radius, bounds.lower, withdrawn),
+        state=replace(state, memory=Memory.of(problem, bounds, outcome)),
         trace=columns,
     )
 

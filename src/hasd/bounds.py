@@ -10,7 +10,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from .geometry import Array
+from .arrays import Array
+from .convexity import Convexity
+from .estimate import rounding
 from .methods.base import State
 from .result import Cut, Status, cut_at
 
@@ -26,11 +28,13 @@ class Bounds:
     upper: float = math.inf
     x: Array = None  # where upper was found
     blur: float = 0.0  # what a gradient may be off by
+    convexity: Convexity | None = None  # None: f is convex by construction
+    withdrawn: str = ""  # why nothing is certified after all
 
     @property
     def known(self) -> bool:
         """Whether a lower bound can be had at all."""
-        return self.radius is not None or self.mu > 0.0
+        return (self.radius is not None or self.mu > 0.0) and not self.withdrawn
 
     @property
     def gap(self) -> float:
@@ -42,11 +46,22 @@ class Bounds:
         value, x = (state.at.f, state.at.x) if math.isnan(state.fun) else (state.fun, state.x)
         if value < self.upper:
             self.upper, self.x = value, x
+        if self.convexity is not None and not self.convexity(state.at, state.iteration):
+            self._withdraw(self.convexity.violation)
         if not self.known:
             return
         self.blur = max(self.blur, state.estimate.blur)
         certified = state.estimate.certificate(state.origin).lower(self.radius)
         self.lower = max(self.lower, certified, self._cut(state).lower(self.radius, self.mu))
+        if self.lower > self.upper + rounding(self.lower, self.upper, eps=state.at.eps):
+            self._withdraw(
+                f"A lower bound, {self.lower:.6g}, is above the value {self.upper:.6g}: the radius is too small, mu "
+                "too large, or the function not convex; nothing is certified."
+            )
+
+    def _withdraw(self, why: str) -> None:
+        self.withdrawn = self.withdrawn or why
+        self.lower = -math.inf
 
     def _cut(self, state: State) -> Cut:
         """The cut at the evaluated point; the distance to x_0 matters to a radius only."""
@@ -57,4 +72,4 @@ class Bounds:
 
     def criterion(self, state: State) -> Status | None:
         """Whether the gap is small enough."""
-        return Status.GAP if self.gap <= self.gap_tol else None
+        return Status.GAP if self.gap <= self.gap_tol and not self.withdrawn else None

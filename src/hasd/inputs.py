@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import math
 import numbers
+import os
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from .arrays import Array, detached, foreign, fresh, library, namespace
 from .bounds import Bounds
+from .convexity import Convexity
 from .geometry import Geometry, Lp
 from .methods.base import State
 from .objectives.operators import same_library
@@ -139,6 +143,22 @@ def resumed(state: Any, method: Any, x0: Array) -> Any:
     return state
 
 
+def checkpoint(path: Any, every: Any) -> tuple[Path | None, int]:
+    """Where to write the run, and every how many iterations; the folder must be there."""
+    if path is None:
+        return None, 0
+    if not isinstance(path, str | os.PathLike):
+        raise TypeError(f"checkpoint must be a path, got {path!r}")
+    place = Path(path)
+    if place.is_dir() or not place.name:
+        raise ValueError(f"checkpoint must name a file, got the folder {str(path)!r}")
+    if not place.parent.is_dir():
+        raise FileNotFoundError(f"checkpoint: there is no folder {str(place.parent)!r}")
+    if every is None:
+        raise TypeError("checkpoint_every must be a number, got None")
+    return place, int(min(count("checkpoint_every", every, least=1), sys.maxsize))
+
+
 def requirements(method: Any, fun: Any, mu: float) -> None:
     """What a method declares that it needs of the problem."""
     if getattr(method, "needs_mu", False) and mu == 0.0:
@@ -150,15 +170,20 @@ def requirements(method: Any, fun: Any, mu: float) -> None:
         )
 
 
-def bounds(gap_tol: Any, radius: Any, mu: float) -> Bounds:
-    """The certified gap to stop at, with what it rests on."""
+def bounds(gap_tol: Any, radius: Any, mu: float, source: Source) -> Bounds:
+    """The certified gap to stop at, with what it rests on.
+
+    Affine objectives are convex by construction; differences in place of a gradient are too coarse to tell.
+    """
     reach = None if radius is None else number("radius", radius, least=0.0)
+    checked = not hasattr(getattr(source, "objective", None), "loss") and getattr(source, "jac", True) is not None
+    convexity = Convexity() if checked else None
     if gap_tol is None:
-        return Bounds(reach, mu)
+        return Bounds(reach, mu, convexity=convexity)
     small = number("gap_tol", gap_tol, least=0.0)
     if reach is None and mu == 0.0:
         raise ValueError("gap_tol needs radius, an l_2 bound on the distance from x0 to a minimiser, because mu = 0")
-    return Bounds(reach, mu, small)
+    return Bounds(reach, mu, small, convexity=convexity)
 
 
 def callback(given: Any) -> Callable[..., Any] | None:

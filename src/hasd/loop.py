@@ -39,32 +39,52 @@ class Outcome:
     status: Status
 
 
-def run(
-    problem: Problem,
-    method: Method,
-    start: Evaluation | State,
-    criteria: Sequence[Criterion],
-    record: Observer,
-    callback: Observer | None,
-) -> Outcome:
-    """Run until a criterion, the callback, a budget or the method itself ends it."""
-    outcome: Outcome | None = None
+@dataclass(frozen=True)
+class Watch:
+    """What happens between two iterations, in this order."""
+
+    record: Observer
+    callback: Observer | None
+    criteria: Sequence[Criterion]
+    save: Callable[[Outcome], None] | None = None  # the run as it stands, before the next iteration
+    keep_interrupted: bool = False  # whether Ctrl-C ends the run with what there is, or is raised
+
+    def __call__(self, outcome: Outcome, fresh: bool, first: bool) -> bool:
+        """Whether the run ends here.  A state that comes from a checkpoint (not fresh) has been recorded before."""
+        state = outcome.state
+        if fresh:
+            self.record(state)
+            if self.callback is not None and not first:
+                self.callback(state)
+        for criterion in self.criteria:
+            if (status := criterion(state)) is not None:
+                outcome.status = status
+                return True
+        if self.save is not None:
+            self.save(outcome)
+        return False
+
+
+def run(problem: Problem, method: Method, start: Evaluation | State | Outcome, watch: Watch) -> Outcome:
+    """Run until a criterion, the callback, a budget or the method itself ends it; or go on with an earlier outcome."""
+    outcome = start if isinstance(start, Outcome) else None
+    fresh = outcome is None
     try:
-        for state in states(problem, method, start):
+        for state in states(problem, method, start.state if isinstance(start, Outcome) else start):
             first = outcome is None
             outcome = outcome or Outcome(state, (state.grad_norm, state.at), Status.MAXITER)
             outcome.state = state
             if state.grad_norm < outcome.smallest[0]:
                 outcome.smallest = (state.grad_norm, state.at)
-            record(state)
-            if callback is not None and not first:
-                callback(state)
-            for criterion in criteria:
-                if (status := criterion(state)) is not None:
-                    outcome.status = status
-                    return outcome
+            if watch(outcome, fresh, first):
+                return outcome
+            fresh = True
     except Stop as stop:
         assert outcome is not None, "init takes no evaluations beyond the one it is given"
         outcome.status = stop.status
+    except KeyboardInterrupt:
+        if outcome is None or not watch.keep_interrupted:
+            raise
+        outcome.status = Status.INTERRUPTED
     assert outcome is not None
     return outcome

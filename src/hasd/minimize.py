@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+import os
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from scipy.optimize import OptimizeResult
 
+from . import checkpoint as saving
 from . import inputs, loop, scipy_style, stopping
 from .answer import answer, unstarted
 from .arrays import Array, double, like
@@ -18,6 +21,7 @@ from .methods.base import Method, Problem, State
 from .oracle import Evaluation, Oracle, Source
 from .progress import Progress
 from .result import Status, Stop
+from .snapshot import continued
 from .trace import Recorder
 
 DEFAULT_MAXITER = 100_000
@@ -45,7 +49,10 @@ def minimize(
     goal: str = "value",
     gap_tol: float | None = None,
     radius: float | None = None,
-    resume: State | None = None,
+    resume: State | str | os.PathLike[str] | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    checkpoint_every: int = 100,
+    interrupt: str = "raise",
     disp: bool = False,
     hess: Any = None,
     hessp: Any = None,
@@ -94,9 +101,14 @@ def minimize(
     gap_tol, radius : float, optional
         Stop when the certified bound on f(x) - f* is at most gap_tol.  It needs ``radius``, an l_2 bound on
         ||x_0 - x*||, or strong convexity (a ridge, or mu).
-    resume : state, optional
-        ``res.state`` of an earlier run of the same method on the same function: go on from there.  ``maxiter`` counts
-        from the first run's start.
+    resume : path or state, optional
+        A checkpoint, or ``res.state`` of an earlier run of the same method on the same function: go on from there, bit
+        for bit as if it had never stopped.  ``maxiter`` counts from the first run's start; from a checkpoint so do
+        ``maxfun``, all counts and the trace.
+    checkpoint, checkpoint_every : path and int, optional
+        Write the run to this npz file every so many iterations and at its end; the one before is kept beside it.
+    interrupt : {"raise", "return"}
+        What Ctrl-C does: raise KeyboardInterrupt, the last checkpoint intact, or return the best point so far.
     disp : bool
         Print a summary at the end, as SciPy does.
     hess, hessp : optional
@@ -134,18 +146,25 @@ def minimize(
         limit = DEFAULT_MAXITER
     if goal not in ("value", "gradient"):
         raise ValueError(f"goal must be 'value' or 'gradient', got {goal!r}")
-    gaps = inputs.bounds(gap_tol, radius, setup.mu)
+    if interrupt not in ("raise", "return"):
+        raise ValueError(f"interrupt must be 'raise' or 'return', got {interrupt!r}")
+    gaps = inputs.bounds(gap_tol, radius, setup.mu, setup.source)
     rows = inputs.rows(trace)
+    path, every = inputs.checkpoint(checkpoint, checkpoint_every)
 
     problem = setup.problem(Oracle(setup.source, budget, time.perf_counter() + seconds))
     recorder = Recorder(problem.oracle, gaps, rows)
     call = scipy_style.callback(inputs.callback(callback), problem.oracle, setup.x0)
     within = stopping.gradient_within(tol, gtol)
     criteria = [within, gaps.criterion, stopping.iterations(limit)]
-    start = inputs.resumed(resume, setup.method, setup.x0) or _first(problem.oracle, setup)
+    start = _start(resume, setup, problem, recorder)
     if isinstance(start, tuple):
         res = unstarted(problem, setup.method, recorder, *start)
     else:
+        saver = None
+        if path is not None:
+            about = saving.configuration(problem, setup.method, setup.x0)
+            saver = saving.Saver(path, every, about, problem, recorder, _on_disk(path, resume, start))
         with Progress(progress, limit, setup.method.name, gaps) as bar:
 
             def observe(state: State) -> None:
@@ -153,7 +172,10 @@ def minimize(
                 recorder(state)
                 bar(state)
 
-            outcome = loop.run(problem, setup.method, start, criteria, observe, call)
+            watch = loop.Watch(observe, call, criteria, saver, interrupt == "return")
+            outcome = loop.run(problem, setup.method, start, watch)
+        if saver is not None and outcome.status is not Status.INTERRUPTED:
+            saver.now(outcome)
         why = f"{setup.why} {scipy_style.ignored(hess, hessp)}".strip()
         res = answer(problem, setup.method, outcome, recorder, within, setup.x0, goal, why)
     if disp:
@@ -249,6 +271,25 @@ def _method(method: Any, options: dict[str, Any], fun: Any, p: Any, L: Any) -> t
     if options:
         raise TypeError(f"unknown option {next(iter(options))!r}: a method object carries its own options")
     return method, ""
+
+
+def _start(
+    resume: Any, setup: SetUp, problem: Problem, recorder: Recorder
+) -> Evaluation | State | loop.Outcome | tuple[Evaluation, Status]:
+    """Where the run begins: at x0, at an earlier run's state, or in the middle of a run that was saved."""
+    if isinstance(resume, str | os.PathLike):
+        about = saving.configuration(problem, setup.method, setup.x0)
+        saved = saving.read(Path(resume), about, setup.x0)
+        outcome = saved.restore(problem, recorder)
+        saving.refuse_other_function(Path(resume), saved, problem)
+        return outcome
+    state = inputs.resumed(resume, setup.method, setup.x0)
+    return _first(problem.oracle, setup) if state is None else continued(state, problem, recorder)
+
+
+def _on_disk(path: Path, resume: Any, start: Any) -> int:
+    """The iteration that the checkpoint holds already; -1 where the run does not come from there."""
+    return start.state.iteration if isinstance(start, loop.Outcome) and Path(resume) == path else -1
 
 
 def _first(oracle: Oracle, setup: SetUp) -> Evaluation | tuple[Evaluation, Status]:

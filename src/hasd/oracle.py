@@ -68,6 +68,10 @@ class Source(Protocol):
         """Count one evaluation of both without making it."""
         ...
 
+    def resume(self, counts: tuple[int, int, int]) -> None:
+        """Go on counting from there."""
+        ...
+
     def price(self, x: Array) -> int:
         """How many evaluations value and gradient together are counted as."""
         ...
@@ -142,6 +146,10 @@ class BlackBox:
         """(nfev, njev, 0): a black box has no products to count."""
         return self.nfev, self.njev, 0
 
+    def resume(self, counts: tuple[int, int, int]) -> None:
+        """Go on counting from there."""
+        self.nfev, self.njev, _ = counts
+
     def charge(self) -> None:
         """One evaluation of value and gradient."""
         self.nfev += 1
@@ -204,6 +212,10 @@ class ObjectiveSource:
     def counts(self) -> tuple[int, int, int]:
         """(nfev, njev, nprod)."""
         return self.nfev, self.njev, self.objective.nprod
+
+    def resume(self, counts: tuple[int, int, int]) -> None:
+        """Go on counting from there."""
+        self.nfev, self.njev, self.objective.nprod = counts
 
     def value(self, x: Array) -> float:
         """f(x): one product."""

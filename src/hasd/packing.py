@@ -24,6 +24,7 @@ from .methods.span import Span
 from .objectives.images import Basis, Point
 from .objectives.losses import Expansion
 from .oracle import Evaluation
+from .snapshot import Memory, Snapshot
 
 
 class Packed(NamedTuple):
@@ -51,7 +52,7 @@ PARTS: dict[str, Part] = {
         cls.__name__: _fields(cls)
         for cls in (
             *(State, AGDState, HeavyBallState, RestartState, QNState, CGState, SubspaceState),
-            *(Evaluation, Estimate, Certificate, Standing, Span, Point, Expansion),
+            *(Evaluation, Estimate, Certificate, Standing, Span, Point, Expansion, Memory, Snapshot),
         )
     },
     # these share a buffer with their later versions, which is nobody else's business

@@ -30,6 +30,8 @@ class Status(Enum):
     NONFINITE_START = (12, "The value or the gradient at x0 is not finite.")
     UNBOUNDED = (13, "The function is unbounded below: it took the value -inf, or falls without end along a line.")
     GAP = (14, "Converged: the certified gap is within gap_tol.")
+    NONCONVEX = (15, "No further progress is possible, and the function is not convex.")
+    INTERRUPTED = (16, "Interrupted by the user.")
     CALLBACK = (99, "`callback` raised `StopIteration`.")
 
     @property
@@ -99,6 +101,7 @@ class Gap:
     certificates: tuple[Certificate, ...]  # one per epoch, scalars only
     radius: float | None = None  # the one given to the run
     best: float = -math.inf  # the best lower bound met during the run, for that radius
+    withdrawn: bool = False  # whether what was seen of f contradicts the assumptions
 
     def __repr__(self) -> str:
         known = self.radius is not None or self.mu > 0.0
@@ -111,6 +114,8 @@ class Gap:
             raise ValueError("gap() needs radius, an l_2 bound on the distance from x0 to a minimiser, because mu = 0")
         if radius is not None and not radius >= 0.0:
             raise ValueError(f"radius must be a non-negative number, got {radius!r}")
+        if self.withdrawn:
+            return -math.inf
         bounds = [certificate.lower(radius) for certificate in self.certificates]
         bounds.append(self.cut.lower(radius, self.mu))
         if self.radius is None or (radius is not None and radius <= self.radius):

@@ -62,6 +62,7 @@ class State:
     certificates: tuple[Certificate, ...] = field(default=())  # of epochs before a restart
     note: str = ""  # what the user should be told about this run
     method: str = ""  # whose state it is
+    memory: Any = None  # of a result's state: what its run knew beside it, for ``resume=``
 
     def __repr__(self) -> str:
         return f"<state of {self.method or 'a method'} at iteration {self.iteration}>"

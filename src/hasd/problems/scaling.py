@@ -208,7 +208,7 @@ def solve(
         within = stopping.gradient_within(0.0, tol if last else max(tol, STAGE_ERROR))
         criteria = [within, stopping.iterations(steps), *_watched(here, watch)]
         problem = Problem(oracle, Weighted(here.root))
-        outcome = loop.run(problem, method, start, criteria, partial(trace.record, here), None)
+        outcome = loop.run(problem, method, start, loop.Watch(partial(trace.record, here), None, criteria))
         x, status = outcome.state.x, outcome.status
         v = here.origin + here.reg * (x / here.root)
         nit += outcome.state.iteration

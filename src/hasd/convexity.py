@@ -1,0 +1,70 @@
+"""Whether what was seen of a function fits a convex one: a cut never lies above a value.
+
+For a convex f, f(y) >= f(x) + <g(x), y - x> for all x and y.  The newest evaluation is held against the one before it
+and, in turn, against the first and the best, both ways: four inner products an iteration.  A function that fails may be
+minimised all the same, but nothing is proved about it any more.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from .geometry import dot, norm2
+from .oracle import Evaluation
+
+NOISE = 128.0
+"""Units in the last place that a value, or an inner product with a gradient, may be off by."""
+
+
+class Seen(NamedTuple):
+    """An evaluation and its iteration."""
+
+    e: Evaluation
+    iteration: int
+
+
+@dataclass
+class Convexity:
+    """An observer of evaluations; `violation` says what was found, empty while all is well."""
+
+    first: Seen | None = None
+    best: Seen | None = None
+    last: Seen | None = None
+    violation: str = ""
+
+    def __call__(self, e: Evaluation, iteration: int) -> bool:
+        """Whether no violation was found so far, this evaluation included."""
+        if self.violation or not e.finite:
+            return not self.violation
+        new = Seen(e, iteration)
+        if self.first is None or self.best is None or self.last is None:
+            self.first = self.best = self.last = new
+            return True
+        if e is not self.last.e:
+            with np.errstate(all="ignore"):  # a run that diverges may overflow here
+                self._compare(self.last, new)
+                self._compare(self.best if iteration % 2 else self.first, new)
+        self.last = new
+        if e.f < self.best.e.f:
+            self.best = new
+        return not self.violation
+
+    def _compare(self, old: Seen, new: Seen) -> None:
+        """Both cuts against both values."""
+        e, other = new.e, old.e
+        away = e.x - other.x
+        # where x and y are known to their last digit only, so are differences of f along the gradients
+        reach = norm2(away) + norm2(e.x)
+        noise = NOISE * max(e.eps, other.eps) * (max(abs(e.f), abs(other.f)) + reach * max(e.norm2, other.norm2))
+        rise = e.f - other.f
+        forward = (dot(other.g, away) - rise, old.iteration, new.iteration)
+        backward = (rise - dot(e.g, away), new.iteration, old.iteration)
+        above, at, where = max(forward, backward)
+        if above > noise:
+            self.violation = (
+                f"The function is not convex: the cut at iteration {at} is {above:.3g} above the value at iteration "
+                f"{where}, where rounding explains {noise:.1g}; nothing is certified."
+            )

@@ -1,0 +1,375 @@
+"""Runs on disk: going on bit for bit, files that are damaged or of another run, a full disk, Ctrl-C."""
+
+import dataclasses
+import errno
+import json
+import os
+import signal
+import threading
+import warnings
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import hasd
+from hasd import checkpoint
+from hasd.methods.agd import AGD
+from hasd.objectives import LeastSquares, Logistic, LogSumExp, Power, Quadratic, SymmetricSoftmax
+
+RNG = np.random.default_rng(2)
+A, RIGHT = RNG.standard_normal((80, 12)), RNG.standard_normal(80)
+H = A.T @ A / 80
+BLACK_BOXES = [name for name in hasd.methods() if name not in ("hasd-subspace", "hasd-cg")]
+OBJECTIVES = {
+    "log-sum-exp": LogSumExp(A, RIGHT, alpha=0.1, ridge=0.01),
+    "softmax": SymmetricSoftmax(A, RIGHT, alpha=0.1),
+    "squares": LeastSquares(A, RIGHT),
+    "logistic": Logistic(A, np.sign(RIGHT), ridge=0.01),
+    "power": Power(A, RIGHT, 4),
+    "quadratic": Quadratic(H, A[0]),
+}
+SECONDS = "seconds"
+
+
+def smooth(x):
+    """Strongly convex, not quadratic, as a black box."""
+    z = A @ x - RIGHT
+    return float(np.sum(np.sqrt(1 + z * z)) + 0.05 * x @ x), A.T @ (z / np.sqrt(1 + z * z)) + 0.1 * x
+
+
+def same(one, other, counts=True):
+    """Bit for bit, but for the clock."""
+    np.testing.assert_array_equal(one.x, other.x)
+    np.testing.assert_array_equal(one.jac, other.jac)
+    for name in ("fun", "nit", "status", "success", "message", "weight", "psi"):
+        assert one[name] == other[name] or (one[name] != one[name] and other[name] != other[name]), name
+    np.testing.assert_equal(one.L, other.L)
+    assert one.gap(7.0) == other.gap(7.0)
+    if counts:
+        assert (one.nfev, one.njev, one.nprod) == (other.nfev, other.njev, other.nprod)
+        for name in set(one.trace) - {SECONDS}:
+            np.testing.assert_array_equal(one.trace[name], other.trace[name])
+
+
+def options(method):
+    return {"mu": 0.1} if method == "hasd-restart" else {}
+
+
+class TestGoingOn:
+    @pytest.mark.parametrize("L", [None, 30.0, 3.0])
+    @pytest.mark.parametrize("p", [2.0, 3.0, np.inf])
+    @pytest.mark.parametrize("method", BLACK_BOXES)
+    def test_black_boxes(self, method, p, L, tmp_path):
+        common = {"jac": True, "method": method, "p": p, "L": L, "tol": 1e-10, **options(method)}
+        whole = hasd.minimize(smooth, np.ones(12), maxiter=40, **common)
+        for at in (0, 1, 13):
+            path = tmp_path / f"{at}.npz"
+            part = hasd.minimize(smooth, np.ones(12), maxiter=at, checkpoint=path, **common)
+            same(whole, hasd.minimize(smooth, np.ones(12), maxiter=40, resume=path, **common))
+            same(whole, hasd.minimize(smooth, np.ones(12), maxiter=40, resume=part.state, **common), counts=False)
+
+    @pytest.mark.parametrize("method", ["auto", "hasd-subspace", "hasd-qn", "hasd-cg", "hasd"])
+    @pytest.mark.parametrize("name", OBJECTIVES)
+    def test_objectives(self, name, method, tmp_path):
+        f, path = OBJECTIVES[name], tmp_path / "run.npz"
+        if method == "hasd-cg" and name not in ("squares", "quadratic"):
+            return
+        common = {"method": method, "tol": 1e-12, "radius": 100.0}
+        whole = hasd.minimize(f, np.ones(12), maxiter=60, **common)
+        for at in (1, 3, 9):
+            part = hasd.minimize(f, np.ones(12), maxiter=at, checkpoint=path, **common)
+            same(whole, hasd.minimize(f, np.ones(12), maxiter=60, resume=path, **common))
+            same(whole, hasd.minimize(f, np.ones(12), maxiter=60, resume=part.state, **common), counts=False)
+
+    def test_through_a_cut_of_the_span_and_refreshed_images(self, tmp_path):
+        wide = np.random.default_rng(0).standard_normal((300, 200))
+        f, path = SymmetricSoftmax(wide, wide @ np.ones(200) + 1, alpha=0.05), tmp_path / "run.npz"
+        common = {"method": "hasd-subspace", "memory": 8, "tol": 0.0}
+        whole = hasd.minimize(f, np.zeros(200), maxiter=130, **common)
+        hasd.minimize(f, np.zeros(200), maxiter=61, checkpoint=path, **common)
+        same(whole, hasd.minimize(f, np.zeros(200), maxiter=130, resume=path, **common))
+
+    @pytest.mark.parametrize("rows", [False, 7, True])
+    def test_the_trace_goes_on_as_it_was_thinned(self, rows, tmp_path):
+        path, common = tmp_path / "run.npz", {"jac": True, "method": "agd", "trace": rows, "tol": 0.0}
+        whole = hasd.minimize(smooth, np.ones(12), maxiter=90, **common)
+        hasd.minimize(smooth, np.ones(12), maxiter=37, checkpoint=path, **common)
+        again = hasd.minimize(smooth, np.ones(12), maxiter=90, resume=path, **common)
+        assert (whole.trace is None) == (again.trace is None) == (rows is False)
+        for name in set(whole.trace or {}) - {SECONDS}:
+            np.testing.assert_array_equal(whole.trace[name], again.trace[name])
+
+    def test_from_the_middle_of_a_run_that_was_not_stopped(self, tmp_path):
+        """What is written every ten iterations is as good as what is written at the end."""
+        path, kept, common = tmp_path / "run.npz", tmp_path / "kept.npz", {"jac": True, "method": "hasd", "tol": 0.0}
+
+        def keep(x):
+            if path.exists() and not kept.exists():
+                kept.write_bytes(path.read_bytes())
+
+        whole = hasd.minimize(
+            smooth, np.ones(12), maxiter=50, checkpoint=path, checkpoint_every=10, callback=keep, **common
+        )
+        same(whole, hasd.minimize(smooth, np.ones(12), maxiter=50, resume=kept, **common))
+
+    def test_writing_changes_nothing(self, tmp_path):
+        common = {"jac": True, "tol": 1e-9}
+        written = hasd.minimize(smooth, np.ones(12), checkpoint=tmp_path / "a.npz", checkpoint_every=1, **common)
+        same(hasd.minimize(smooth, np.ones(12), **common), written)
+
+    def test_a_finished_run_stays_finished(self, tmp_path):
+        path = tmp_path / "run.npz"
+        done = hasd.minimize(smooth, np.ones(12), jac=True, checkpoint=path)
+        again = hasd.minimize(smooth, np.ones(12), jac=True, resume=path)
+        assert done.success
+        same(done, again)
+
+    @pytest.mark.parametrize("kind", ["torch", "strict"])
+    def test_arrays_of_other_libraries(self, kind, tmp_path):
+        library = pytest.importorskip("torch" if kind == "torch" else "array_api_strict")
+
+        def of(a):
+            return library.asarray(a)
+
+        path, common = tmp_path / "run.npz", {"method": "hasd-subspace", "tol": 0.0}
+        f = LogSumExp(of(A), of(RIGHT), alpha=0.1)
+        whole = hasd.minimize(f, of(np.ones(12)), maxiter=20, **common)
+        hasd.minimize(f, of(np.ones(12)), maxiter=7, checkpoint=path, **common)
+        again = hasd.minimize(f, of(np.ones(12)), maxiter=20, resume=path, **common)
+        assert type(again.x) is type(whole.x)
+        np.testing.assert_array_equal(np.asarray(again.x), np.asarray(whole.x))
+
+
+def saved(path, x0=None, **options):
+    common = {"jac": True, "method": "hasd", "maxiter": 20, "tol": 0.0} | options
+    return hasd.minimize(smooth, np.ones(12) if x0 is None else x0, checkpoint=path, checkpoint_every=5, **common)
+
+
+def resumed(path, x0=None, fun=smooth, **options):
+    common = {"jac": True, "method": "hasd", "maxiter": 30, "tol": 0.0} | options
+    return hasd.minimize(fun, np.ones(12) if x0 is None else x0, resume=path, **common)
+
+
+class TestRefused:
+    @pytest.mark.parametrize(
+        ("given", "sentence"),
+        [
+            ({"x0": np.ones(11)}, "its dimension is 12, this one's is 11"),
+            ({"x0": np.ones(12, dtype=np.float32)}, "its dtype is float64, this one's is float32"),
+            ({"p": 3.0}, "its p is inf, this one's is 3.0"),
+            ({"L": 2.0}, "its L is None, this one's is 2.0"),
+            ({"mu": 0.1}, "its mu is 0.0, this one's is 0.1"),
+            ({"method": "agd"}, "its method is HASD.*, this one's is AGD"),
+            ({"restart": False}, "its method is HASD.*restart=True"),
+            ({"fun": lambda x: (2 * smooth(x)[0], 2 * smooth(x)[1])}, "of another function: at its point f was"),
+        ],
+    )
+    def test_a_checkpoint_of_another_run(self, given, sentence, tmp_path):
+        path = tmp_path / "run.npz"
+        saved(path)
+        with pytest.raises(ValueError, match=sentence):
+            resumed(path, **given)
+
+    def test_another_version(self, tmp_path, monkeypatch):
+        path = tmp_path / "run.npz"
+        saved(path)
+        monkeypatch.setattr(checkpoint, "VERSION", "99.0")
+        with pytest.raises(ValueError, match=r"its version is .*, this one's is 99.0"):
+            resumed(path)
+        monkeypatch.undo()
+        monkeypatch.setattr(checkpoint, "FORMAT", 2)
+        with pytest.raises(ValueError, match="has format 1, this version of hasd reads format 2"):
+            resumed(path)
+
+    def test_no_file(self, tmp_path):
+        with pytest.raises(FileNotFoundError, match=r"no checkpoint at .*none\.npz"):
+            resumed(tmp_path / "none.npz")
+
+    @pytest.mark.parametrize(
+        ("path", "every", "kind", "sentence"),
+        [
+            (3, 1, TypeError, "checkpoint must be a path"),
+            (".", 1, ValueError, "must name a file"),
+            ("nowhere/run.npz", 1, FileNotFoundError, "there is no folder 'nowhere'"),
+            ("run.npz", 0, ValueError, "checkpoint_every must be"),
+            ("run.npz", 2.5, ValueError, "checkpoint_every must be a whole number"),
+            ("run.npz", "often", TypeError, "checkpoint_every must be a number"),
+            ("run.npz", None, TypeError, "checkpoint_every must be a number"),
+        ],
+    )
+    def test_settings(self, path, every, kind, sentence, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        with pytest.raises(kind, match=sentence):
+            hasd.minimize(smooth, np.ones(12), jac=True, checkpoint=path, checkpoint_every=every)
+
+    def test_a_state_that_cannot_be_saved(self, tmp_path):
+        class Mine:
+            name, default_p = "mine", 2.0
+
+            def __init__(self):
+                self.inner = AGD()
+
+            def init(self, problem, start):
+                return dataclasses.replace(self.inner.init(problem, start), note=NotText())
+
+            def step(self, problem, state):
+                return self.inner.step(problem, state)
+
+        class NotText:
+            pass
+
+        with pytest.raises(TypeError, match="cannot be saved: it holds a NotText"):
+            hasd.minimize(smooth, np.ones(12), jac=True, method=Mine(), checkpoint=tmp_path / "run.npz")
+
+
+class TestDamage:
+    def test_every_single_bit_counts(self, tmp_path):
+        """A flipped bit anywhere, or a file cut short, is seen; the one before is taken, with a warning."""
+        path = tmp_path / "run.npz"
+        saved(path)
+        previous = Path(f"{path}.previous")
+        whole, rng = path.read_bytes(), np.random.default_rng(0)
+        damages = [whole[:n] for n in (0, 1, 100, len(whole) // 2, len(whole) - 1)]
+        for place in rng.integers(0, len(whole), 60):
+            flipped = bytearray(whole)
+            flipped[place] ^= 1 << int(rng.integers(8))
+            damages.append(bytes(flipped))
+        expected, noticed = resumed(path), 0
+        for damaged in damages:
+            path.write_bytes(damaged)
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                again = resumed(path)
+            noticed += bool(caught)
+            assert not caught or f"going on from {previous}" in str(caught[0].message)
+            np.testing.assert_array_equal(again.x, expected.x)
+        assert noticed > 40  # the rest hit what zip keeps twice, or does not look at
+
+    def test_both_damaged(self, tmp_path):
+        path = tmp_path / "run.npz"
+        saved(path)
+        for file in (path, Path(f"{path}.previous")):
+            file.write_bytes(file.read_bytes()[:200])
+        with pytest.raises(ValueError, match=r"neither checkpoint can be read: .*run.npz is .*; .*previous is "):
+            resumed(path)
+
+    def test_a_strangers_file(self, tmp_path):
+        path = tmp_path / "run.npz"
+        np.savez(path, about=np.array([{"a": 1}], dtype=object), checksum=np.zeros(3))
+        with pytest.raises(ValueError, match="no checkpoint, or damaged"):
+            resumed(path)
+        path.write_text("hello")
+        with pytest.raises(ValueError, match="no checkpoint, or damaged"):
+            resumed(path)
+
+    def test_no_pickle_inside(self, tmp_path):
+        path = tmp_path / "run.npz"
+        saved(path)
+        with np.load(path, allow_pickle=False) as file:
+            about = json.loads(file["about"].tobytes())
+        assert about["configuration"]["dimension"] == 12
+        with zipfile.ZipFile(path) as archive:
+            assert all(b"'O'" not in archive.read(name)[:200] for name in archive.namelist())
+
+
+class TestWriting:
+    def test_the_last_two_are_kept_and_nothing_else(self, tmp_path):
+        path = tmp_path / "run.npz"
+        saved(path)
+        assert sorted(p.name for p in tmp_path.iterdir()) == ["run.npz", "run.npz.previous"]
+        newest = checkpoint._contents(path)[0]["tree"]["state"]["iteration"]
+        assert (newest, checkpoint._contents(Path(f"{path}.previous"))[0]["tree"]["state"]["iteration"]) == (20, 15)
+
+    def test_where_links_are_unknown(self, tmp_path, monkeypatch):
+        def refuse(*args):
+            raise OSError(errno.EPERM, "no links here")
+
+        monkeypatch.setattr(os, "link", refuse)
+        saved(tmp_path / "run.npz")
+        assert sorted(p.name for p in tmp_path.iterdir()) == ["run.npz", "run.npz.previous"]
+
+    def test_a_full_disk_is_warned_of_once_and_the_run_goes_on(self, tmp_path, monkeypatch):
+        path, real, calls = tmp_path / "run.npz", np.savez, []
+
+        def full(file, **arrays):
+            calls.append(None)
+            if len(calls) > 1:
+                raise OSError(errno.ENOSPC, "No space left on device")
+            real(file, **arrays)
+
+        monkeypatch.setattr(np, "savez", full)
+        with pytest.warns(
+            RuntimeWarning, match="could not be written .No space left on device.; the run goes on"
+        ) as seen:
+            res = saved(path)
+        assert len(seen) == 1 and len(calls) > 3
+        monkeypatch.undo()
+        same(res, saved(tmp_path / "other.npz"))
+        assert resumed(path).nit == 30  # from the first, which was written
+        assert not [p for p in tmp_path.iterdir() if p.name.endswith(".tmp")]
+
+
+class TestInterrupt:
+    @staticmethod
+    def interrupting(after):
+        calls = []
+
+        def fun(x):
+            calls.append(None)
+            if len(calls) == after:
+                signal.raise_signal(signal.SIGINT)
+            return smooth(x)
+
+        return fun
+
+    def test_raised_with_the_checkpoint_intact(self, tmp_path):
+        path, common = tmp_path / "run.npz", {"jac": True, "method": "hasd", "tol": 0.0}
+        with pytest.raises(KeyboardInterrupt):
+            hasd.minimize(self.interrupting(40), np.ones(12), checkpoint=path, checkpoint_every=3, **common)
+        whole = hasd.minimize(smooth, np.ones(12), maxiter=40, **common)
+        same(whole, hasd.minimize(smooth, np.ones(12), maxiter=40, resume=path, **common))
+
+    @pytest.mark.parametrize("method", hasd.methods())
+    def test_returned_on_request(self, method):
+        objective = method in ("hasd-subspace", "hasd-cg")
+        f = OBJECTIVES["squares"]
+        fun = f.value_and_grad if objective else smooth
+        start = fun(np.ones(12))[0]
+        if objective:
+            calls = []
+
+            def callback(x):
+                calls.append(None)
+                if len(calls) == 2:
+                    signal.raise_signal(signal.SIGINT)
+
+            res = hasd.minimize(f, np.ones(12), method=method, tol=0.0, interrupt="return", callback=callback)
+        else:
+            res = hasd.minimize(
+                self.interrupting(15),
+                np.ones(12),
+                jac=True,
+                method=method,
+                tol=0.0,
+                interrupt="return",
+                **options(method),
+            )
+        assert res.status == hasd.Status.INTERRUPTED.code and not res.success
+        assert res.fun <= start and res.fun == fun(res.x)[0]
+
+    def test_before_there_is_anything_to_return(self):
+        with pytest.raises(KeyboardInterrupt):
+            hasd.minimize(self.interrupting(1), np.ones(12), jac=True, interrupt="return")
+
+    def test_another_word(self):
+        with pytest.raises(ValueError, match="interrupt must be 'raise' or 'return'"):
+            hasd.minimize(smooth, np.ones(12), jac=True, interrupt="ignore")
+
+    def test_in_a_thread_where_no_signals_come(self, tmp_path):
+        found = []
+        thread = threading.Thread(target=lambda: found.append(saved(tmp_path / "run.npz")))
+        thread.start()
+        thread.join()
+        same(found[0], saved(tmp_path / "other.npz"))
