@@ -73,7 +73,18 @@ html_theme_options = {
 html_show_sphinx = False
 html_show_sourcelink = False
 html_copy_source = False
-ALONE = ["index", "quickstart", "guide", "problems", "coming-from", "theory", "experiments", "benchmarks", "trace", "trust"]
+ALONE = [
+    "index",
+    "quickstart",
+    "guide",
+    "problems",
+    "coming-from",
+    "theory",
+    "experiments",
+    "benchmarks",
+    "trace",
+    "trust",
+]
 # Pages without siblings need no navigation beside them.
 html_sidebars: dict[str, list[str]] = {page: [] for page in ALONE}
 

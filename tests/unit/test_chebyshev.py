@@ -147,7 +147,7 @@ def test_ill_conditioned_columns_are_told_the_truth():
     """Forty monomials: what is left of the gap is rounding, and the answer says so; HiGHS is off by a third there."""
     res = hasd.chebyshev(np.vander(T, 40), np.abs(T))
     good = hasd.chebyshev(np.polynomial.chebyshev.chebvander(T, 39), np.abs(T))
-    assert good.success and res.success and "to rounding" in res.message
+    assert good.success and not res.success and "what is left of the gap is rounding" in res.message
     assert good.fun <= res.fun <= 1.2 * good.fun
     assert res.rank < 40 and "columns of A" in res.message
 
@@ -259,3 +259,26 @@ def test_the_bound_never_passes_the_value():
         A[:, -1] = A[:, 0] + 10.0 ** -rng.integers(7, 14) * A[:, -1]
         res = hasd.chebyshev(A, rng.standard_normal(12))
         assert res.gap >= 0.0
+
+
+@pytest.mark.parametrize("scale", [1e-160, 1e-300])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_columns_whose_squares_vanish_are_columns_all_the_same(scale, sparse):
+    rng = np.random.default_rng(0)
+    A, b = rng.standard_normal((60, 4)), rng.standard_normal(60)
+    expected = hasd.chebyshev(A, b)
+    A[:, 2] *= scale
+    res = hasd.chebyshev(scipy.sparse.csr_array(A) if sparse else A, b)
+    assert res.rank == 4 and res.fun == pytest.approx(expected.fun, rel=1e-9)
+    assert res.fun == pytest.approx(np.abs(A @ res.x - b).max(), rel=1e-12)
+
+
+def test_a_gap_that_rounding_leaves_wide_open_is_no_success():
+    t = np.linspace(0.0, 1.0, 400)
+    res = hasd.chebyshev(np.vander(t, 40), np.abs(t - 0.4))
+    assert res.success == (res.gap <= 1e-6 * res.fun)
+
+
+def test_maxiter_is_a_whole_number():
+    with pytest.raises(ValueError, match="maxiter must be a whole number"):
+        hasd.chebyshev([[1.0], [2.0]], [1.0, 0.0], maxiter=2.7)

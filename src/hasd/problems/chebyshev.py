@@ -23,14 +23,17 @@ True
 from __future__ import annotations
 
 import math
+import sys
 import time
 from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse
 from scipy.optimize import OptimizeResult
 from scipy.sparse.linalg import LinearOperator
 
+from .. import inputs
 from ..arrays import hosted
 from ..minimize import minimize
 from ..objectives import SymmetricSoftmax
@@ -58,6 +61,10 @@ NEAR = 1e-6
 """A vertex that meets all rows this closely is worth polishing."""
 HUGE = 1e150
 """Entries beyond have no squares."""
+TINY = 1e-140
+"""Columns with no larger entry are brought to size 1 first: they have no squares either."""
+LOOSE = 1e-6
+"""A relative gap that may be called closed to rounding where rounding explains it; beyond, it is no success."""
 ROUNDS = 200
 """Linear programs at most, unless the caller says otherwise."""
 
@@ -170,8 +177,28 @@ def chebyshev(
     """
     A, b = _checked(A, b)
     tol = as_scalar(tol, "tol", ">= 0", lambda value: value >= 0.0)
-    rounds = ROUNDS if maxiter is None else int(as_scalar(maxiter, "maxiter", ">= 0", lambda value: value >= 0.0))
+    rounds = ROUNDS if maxiter is None else int(min(inputs.count("maxiter", maxiter, least=0), sys.maxsize))
     limit = math.inf if time_limit is None else as_scalar(time_limit, "time_limit", "> 0", lambda value: value > 0.0)
+    unit = _units(A)
+    if unit is None:
+        return _solved(A, b, tol, rounds, limit)
+    res = _solved(A @ scipy.sparse.diags_array(unit) if is_sparse(A) else A * unit, b, tol, rounds, limit)
+    res.x = res.x * unit
+    return res
+
+
+def _units(A: Matrix) -> Vector | None:
+    """Powers of two that bring columns whose squares vanish to size 1, which changes no digit; None without such ones."""
+    ends = (A.max(axis=0), A.min(axis=0))  # no copy of A
+    top, bottom = ((e.toarray() if is_sparse(e) else np.asarray(e)).ravel().astype(np.float64) for e in ends)
+    size = np.maximum(top, -bottom)
+    if not ((size > 0.0) & (size < TINY)).any():
+        return None
+    return np.where((size > 0.0) & (size < TINY), 2.0 ** -np.maximum(np.frexp(size)[1], -1000), 1.0)
+
+
+def _solved(A: Matrix, b: Vector, tol: float, rounds: int, limit: float) -> OptimizeResult:
+    """The fit, for columns whose squares can be computed."""
     search = Search(Coordinates.of(A), b, time.perf_counter() + limit)
     y, _ = search.coordinates.least_squares(b)
     search.look(y)
@@ -256,8 +283,8 @@ def _exchange(search: Search, tol: float, rounds: int) -> Status:
         if not len(new) and np.abs(found.step).max() > 0.99 * box:  # columns that are only scaled
             box *= 10.0
         elif not len(new):
-            close = search.met(tol) or search.upper - search.lower <= search.rounding()
-            return Status.GAP if close else Status.PRECISION
+            close = search.met(max(tol, LOOSE)) and search.upper - search.lower <= search.rounding()
+            return Status.GAP if close or search.met(tol) else Status.PRECISION
         if len(pairs) > MOST * rank:
             pairs = pairs[found.slack <= IDLE]
         pairs = np.vstack((pairs, new))
@@ -267,7 +294,7 @@ def _exchange(search: Search, tol: float, rounds: int) -> Status:
 MESSAGES = {
     Status.GAP: "Converged: no x does better by more than tol.",
     Status.MAXITER: "Maximum number of linear programs reached.",
-    Status.PRECISION: "No further progress is possible: the linear program ends at its own tolerance.",
+    Status.PRECISION: "No further progress is possible: what is left of the gap is rounding, or the linear program's.",
     Status.TIME: Status.TIME.message,
 }
 
