@@ -176,7 +176,7 @@ def minimize(
             outcome = loop.run(problem, setup.method, start, watch)
         if saver is not None and outcome.status is not Status.INTERRUPTED:
             saver.now(outcome)
-        why = f"{setup.why} {scipy_style.ignored(hess, hessp)}".strip()
+        why = f"{setup.why} {scipy_style.ignored(hess, hessp)} {_unused(setup)}".strip()
         res = answer(problem, setup.method, outcome, recorder, within, setup.x0, goal, why)
     if disp:
         print(scipy_style.summary(res))
@@ -285,6 +285,12 @@ def _start(
         return outcome
     state = inputs.resumed(resume, setup.method, setup.x0)
     return _first(problem.oracle, setup) if state is None else continued(state, problem, recorder)
+
+
+def _unused(setup: SetUp) -> str:
+    """A sentence for the message where L was given to a method that has no use for it."""
+    needless = setup.L is not None and getattr(setup.method, "keeps_images", False)
+    return f"Ignored: L, as {setup.method.name} measures its steps itself." if needless else ""
 
 
 def _on_disk(path: Path, resume: Any, start: Any) -> int:

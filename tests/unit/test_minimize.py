@@ -268,6 +268,11 @@ class TestArguments:
             np.testing.assert_array_equal(objective.x, other.x)
             assert objective.nfev == other.nfev
 
+    @pytest.mark.parametrize("method", ["hasd-qn", "hasd"])
+    def test_an_L_without_use_is_said(self, method):
+        res = hasd.minimize(lambda x: (x @ x, 2 * x), np.ones(6), jac=True, method=method, L=2.0)
+        assert ("Ignored: L" in res.message) == (method == "hasd-qn")
+
     def test_finite_differences(self):
         res = hasd.minimize(Bowl.value, np.zeros(6), tol=1e-5)
         assert res.success

@@ -188,7 +188,7 @@ def chebyshev(
 
 
 def _units(A: Matrix) -> Vector | None:
-    """Powers of two that bring columns whose squares vanish to size 1, which changes no digit; None without such ones."""
+    """Powers of two that bring columns whose squares vanish to size 1, which changes no digit; None without them."""
     ends = (A.max(axis=0), A.min(axis=0))  # no copy of A
     top, bottom = ((e.toarray() if is_sparse(e) else np.asarray(e)).ravel().astype(np.float64) for e in ends)
     size = np.maximum(top, -bottom)
