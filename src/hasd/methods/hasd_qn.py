@@ -67,15 +67,14 @@ class HASDQN:
         assert isinstance(state, QNState)
         e = state.at
         for pairs in (state.pairs, NO_PAIRS) if state.pairs else (NO_PAIRS,):
-            d = -pairs.times(e.g)
+            d = -pairs.times(e.g) if pairs else e.g / -e.norm2  # of length 1: its slope is no square of g
             slope = dot(e.g, d)
             line: Line
             if state.point is None:
                 line = BlackBoxLine(problem, e.x, d)
             else:
                 line = ImageLine(problem, e.x, d, state.point)
-            t = line.first(slope, 1.0 if pairs else 1.0 / e.norm2)
-            look, trials = wolfe(line, e.f, slope, t, e.eps)
+            look, trials = wolfe(line, e.f, slope, line.first(slope, 1.0), e.eps)
             if look is not None:
                 return self._next(problem, state, pairs, *line.take(look), trials)
         if state.age > 0 and state.point is not None:

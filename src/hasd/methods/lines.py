@@ -152,12 +152,20 @@ def wolfe(line: Line, f0: float, slope0: float, t: float, eps: float) -> tuple[L
                 low = look
             else:
                 high = look
-        if high is not None and high.t - low.t <= 1e-12 * high.t:
+        if high is not None and (high.t - low.t <= 1e-12 * high.t or _hidden(high, f0, slope0, eps)):
             break
         t = _next_look(low, high)
     if high is None:  # still falling, many orders of magnitude farther on
         raise Stop(Status.UNBOUNDED)
     return best, trials
+
+
+def _hidden(high: Look, f0: float, slope0: float, eps: float) -> bool:
+    """Whether no fall of f before high reaches half of its last digit: f(x + t d) >= f(x) + t <g, d>, by convexity.
+
+    Where f is not finite at high, that says nothing of a fall: the step may yet be short enough.
+    """
+    return math.isfinite(high.f) and -4.0 * high.t * slope0 <= eps * abs(f0)
 
 
 def _next_look(low: Look, high: Look | None) -> float:
@@ -168,7 +176,8 @@ def _next_look(low: Look, high: Look | None) -> float:
     if not math.isfinite(high.f) or math.isnan(high.slope):
         return low.t + 0.1 * width
     theta = 3.0 * (low.f - high.f) / width + low.slope + high.slope
-    root = math.sqrt(max(theta * theta - low.slope * high.slope, 0.0))
+    scale = max(abs(theta), abs(low.slope), abs(high.slope))  # so that no square of a slope is taken
+    root = scale * math.sqrt(max((theta / scale) ** 2 - (low.slope / scale) * (high.slope / scale), 0.0))
     denominator = high.slope - low.slope + 2.0 * root
     t = high.t - width * (high.slope + root - theta) / denominator if denominator > 0.0 else math.nan
     if not math.isfinite(t):
