@@ -12,12 +12,14 @@ from .arrays import Array, fresh, like
 from .bounds import Bounds
 from .loop import Criterion, Outcome
 from .methods.base import Method, Problem, State
+from .objectives.operators import quiet
 from .oracle import Evaluation
 from .result import Gap, Status, cut_at
 from .snapshot import Memory
 from .trace import Recorder
 
 
+@quiet
 def answer(
     problem: Problem,
     method: Method,
@@ -57,6 +59,7 @@ def answer(
     )
 
 
+@quiet
 def unstarted(
     problem: Problem, method: Method, recorder: Recorder, start: Evaluation, status: Status
 ) -> OptimizeResult:

@@ -196,7 +196,7 @@ RECORD = np.zeros(4, dtype=[("x", "f8"), ("y", "i4")])
     [
         (npy(ROWS)[:-5], "cut off: 5 bytes are missing"),
         (npy(ROWS)[:60], "cut off inside the npy header"),
-        (npy(ROWS)[:7], "an npy version that is not known"),
+        (npy(ROWS)[:7], "cut off inside the npy header"),
         (npy(ROWS) + b"xx", "2 bytes more than the header says"),
         (b"garbage that is long enough", "not an npy array"),
         (npy(ROWS[None]), "3-D, shape (1, 6, 4); a table has two dimensions"),

@@ -1,11 +1,10 @@
-"""Files made to hurt: pickles, bombs, endless lines, thousands of mutations.  Bounded, and never a traceback."""
+"""Files made to hurt: pickles, bombs, endless lines, absurd shapes.  Refused before memory is taken for them."""
 
 from __future__ import annotations
 
 import bz2
 import gzip
 import pickle
-import random
 import struct
 import subprocess
 import sys
@@ -17,9 +16,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from files import ROWS, A, Y, csv, header, npy, npz, parquet, put, refused, svm, zipped
-from hasd import cli
-from hasd.solve import FileProblem, Pair, Request, read
+from files import Y, header, npy, parquet, put, refused, zipped
+from hasd.solve import Request
 
 
 class Trap:
@@ -54,6 +52,10 @@ def bomb(declared: int | None = None) -> bytes:
     return data if declared is None else data.replace(struct.pack("<I", len(inside)), struct.pack("<I", declared))
 
 
+CONSTANT = parquet(a=np.zeros(2**18), y=np.zeros(2**18))
+"""A few hundred bytes that unfold to four MiB."""
+
+
 @pytest.mark.parametrize(
     ("name", "data", "message"),
     [
@@ -68,6 +70,9 @@ def bomb(declared: int | None = None) -> bytes:
         ("big.csv", b"1 " * 2**18 + b"\n" + b"1 " * 2**17, "longer than 256 KiB"),
         ("wide.svm", b"1 300000:1\n", "index 300000: vectors of that length exceed"),
         ("shape.npy", header("'<f8'", "(2000, 2000)"), "shape (2000, 2000): needs 30.5 MiB"),
+        ("endless.npy", header("'<f8'", f"({10**30}, {10**30})"), "over 10^18): needs over 2^60 bytes"),
+        ("flat.npy", header("'<f8'", f"({2**62}, 0)"), "over 10^18, 0): needs over 2^60 bytes"),
+        ("rows.parquet", CONSTANT, "262144 rows, 2 columns: needs 4 MiB"),
         ("bytes.npy", header("'|b1'", "(500, 500)", bytes(250_000)), "shape (500, 500): needs 1.91 MiB"),
         ("digits.csv", b"9" * 10**5 + b",1\n", "line 1, column 1: the cell is inf"),
         ("quotes.csv", b'"' * 10**5 + b"\n", "no rows below the names"),
@@ -97,74 +102,6 @@ def test_a_bomb_of_blank_lines_ends_soon(tmp_path):
 def test_ten_thousand_members_and_one(tmp_path):
     data = zipped(*((f"{i}.npy", b"") for i in range(10_001)))
     assert refused(put(tmp_path, "t.npz", data)) == "10001 members; at most 10000 are looked at"
-
-
-JUNK = (b"nan", b"inf", b",", b";", b"\n", b"\r", b'"', b"1e999", b"-1:", b":", b"9" * 20, b"\xff" * 4, bytes(8), b"#")
-
-
-def mutated(data: bytes, rng: random.Random) -> bytes:
-    """A few bytes changed, flipped, cut out, doubled or replaced by junk; or the end cut off."""
-    out = bytearray(data)
-    for _ in range(rng.choice((1, 1, 2, 8))):
-        i, kind = rng.randrange(len(out) + 1), rng.randrange(6)
-        if kind == 0:
-            out[i : i + 1] = bytes([rng.randrange(256)])
-        elif kind == 1 and i < len(out):
-            out[i] ^= 1 << rng.randrange(8)
-        elif kind == 2:
-            del out[i : i + rng.choice((1, 4, 100))]
-        elif kind == 3:
-            del out[i:]
-        elif kind == 4:
-            out[i:i] = out[: rng.choice((1, 8, 100))]
-        else:
-            out[i : i + 1] = rng.choice(JUNK)
-    return bytes(out)
-
-
-SEEDS = {
-    "t.csv": csv,
-    "t.csv.gz": lambda: gzip.compress(csv()),
-    "t.svm": svm,
-    "t.npy": lambda: npy(ROWS),
-    "t.npz": lambda: npz(A=A, b=Y),
-    "c.npz": lambda: npz(compressed=True, C=A),
-    "t.parquet": parquet,
-    "unknown": lambda: csv(by=" "),
-}
-
-
-@pytest.mark.parametrize("name", SEEDS)
-def test_mutated_files_are_read_or_refused(tmp_path, name):
-    """Three hundred a format; what is read is finite and fits together."""
-    rng, seed, path = random.Random(name), SEEDS[name](), tmp_path / name
-    refusals = []
-    for _ in range(300):
-        path.write_bytes(mutated(seed, rng))
-        request = rng.choice((Request(), Request(labels=True), Request(cost=True), Request(target="a")))
-        try:
-            data = read(path, request)
-        except FileProblem as problem:
-            refusals.append(str(problem))
-            continue
-        first, second = (data.A, data.b) if isinstance(data, Pair) else (data.C, data.a)
-        assert first.shape[0] == len(second) > 0 and np.isfinite(second).all()
-        assert np.isfinite(first if isinstance(first, np.ndarray) else first.data).all()
-    assert refusals and all(text.isprintable() and len(text) < 600 for text in refusals)
-
-
-@pytest.mark.parametrize("problem", ["minimax", "lp", "logistic", "lse", "transport"])
-def test_mutated_files_on_the_command_line(tmp_path, capsys, problem):
-    """From file to exit code: 0, 3 or 4, one line on stderr with 3, none otherwise."""
-    rng, path = random.Random(problem), tmp_path / "t.csv"
-    names = "" if problem == "transport" else "a,b,c,y"
-    for _ in range(40):
-        path.write_bytes(mutated(csv(names=names), rng))
-        code = cli.main(["solve", str(path), "--problem", problem, "--maxiter", "20", "--time-limit", "2"])
-        out, err = capsys.readouterr()
-        assert code in (0, 3, 4), (code, err, path.read_bytes())
-        assert len(err.splitlines()) == (code == 3) and (code == 3) == (not out), err
-        assert code != 3 or err.startswith(f"hasd: error: {path}: ")
 
 
 def test_one_line_in_a_pipe(tmp_path):

@@ -18,6 +18,9 @@ from .faults import Fault, listed, quoted, told, within
 MAX_HEADER = 10_000
 """Bytes of an npy header, NumPy's own limit: a longer one could exhaust Python's parser."""
 MAX_MEMBERS = 10_000
+METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+ENCRYPTED = 1
+"""The bit of a member's flags."""
 FORBIDDEN = ("/", "\\", "..", ":")
 """In a member's name: NumPy writes none, and a path has no business there."""
 
@@ -64,6 +67,7 @@ def _members(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
     for info in archive.infolist():
         if any(part in info.filename for part in FORBIDDEN):
             raise Fault(f"member {quoted(info.filename)}", "a path for a name")
+        _check_entry(archive, info)
         if not info.filename.endswith(".npy"):
             continue
         name = info.filename.removesuffix(".npy")
@@ -73,12 +77,24 @@ def _members(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
     return members
 
 
+def _check_entry(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> None:
+    """Refuse damage by which another member would be left out: b, renamed in the directory or hidden in a comment."""
+    if info.comment:
+        raise Fault(f"member {quoted(info.filename)}", "damaged: a comment in the directory, where NumPy writes none")
+    if info.compress_type not in METHODS or info.flag_bits & ENCRYPTED:
+        return  # cannot be opened: said where it is wanted
+    try:
+        archive.open(info).close()
+    except (zipfile.BadZipFile, OSError, ValueError) as error:
+        raise Fault(f"member {quoted(info.filename)}", f"damaged: {told(error)}") from None
+
+
 def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, name: str, limit: float) -> np.ndarray:
     """One array, once its declared size and its header's agree and are within the limit."""
     place = _place(name)
-    if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+    if info.compress_type not in METHODS:
         raise Fault(place, "compressed in a way that NumPy does not write")
-    if info.flag_bits & 1:
+    if info.flag_bits & ENCRYPTED:
         raise Fault(place, "encrypted")
     within(info.file_size, limit, place)
     try:
@@ -98,18 +114,20 @@ def check_header(stream: IO[bytes], total: int, place: str, limit: float) -> Non
     start = stream.read(8)
     if start[:6] != npy.MAGIC_PREFIX:
         raise Fault(place, "not an npy array: its first bytes are not NumPy's")
-    if len(start) < 8 or start[6] not in (1, 2, 3) or start[7] != 0:
+    if len(start) == 8 and (start[6] not in (1, 2, 3) or start[7] != 0):
         raise Fault(place, "an npy version that is not known")
-    width = 2 if start[6] == 1 else 4
-    length = int.from_bytes(stream.read(width), "little")
+    width = 2 if start[6:7] == b"\1" else 4
+    size = stream.read(width)
+    length = int.from_bytes(size, "little")
     if length > MAX_HEADER:
         raise Fault(place, f"an npy header of {length} bytes; at most {MAX_HEADER} are read")
     text = stream.read(length)
-    if len(text) < length:
+    if len(size) < width or len(text) < length:
         raise Fault(place, "cut off inside the npy header")
     dtype, shape = _described(text.decode("utf-8" if start[6] == 3 else "latin-1"), place)
     count = math.prod(shape)
-    within(max(8, dtype.itemsize) * count, limit, f"{place}{', ' if place else ''}shape {_short(shape)}")
+    extent = math.prod(n or 1 for n in shape)  # an empty array's other dimensions must be within reach too
+    within(max(8, dtype.itemsize) * extent, limit, f"{place}{', ' if place else ''}shape {_short(shape)}")
     missing = 8 + width + length + dtype.itemsize * count - total
     if missing > 0:
         raise Fault(place, f"cut off: {missing} bytes are missing")
