@@ -35,8 +35,8 @@ def answer(
     e = _in_precision_of(x0, _returned(problem, outcome, bounds, goal), problem)
     if e.finite and e.norm2 == 0.0:
         outcome.status = Status.CONVERGED
-    elif outcome.status is Status.CONVERGED and not _holds(within, state, e, problem):
-        outcome.status = Status.PRECISION
+    elif outcome.status in (Status.CONVERGED, Status.PRECISION):
+        outcome.status = Status.CONVERGED if _holds(within, state, e, problem) else Status.PRECISION
     withdrawn = bool(bounds.withdrawn)
     if withdrawn and outcome.status is Status.PRECISION:
         outcome.status = Status.NONCONVEX
@@ -100,8 +100,8 @@ def _returned(problem: Problem, outcome: Outcome, bounds: Bounds, goal: str) -> 
 
 
 def _holds(within: Criterion, state: State, e: Evaluation, problem: Problem) -> bool:
-    """Whether what cached images, or numbers of more digits, said of the gradient holds for what is handed back."""
-    return e is state.at or within(replace(state, grad_norm=problem.geometry.dual_norm(e.g))) is not None
+    """Whether the tolerance is met by what is handed back, whatever cached images or numbers of more digits said."""
+    return e.finite and within(replace(state, grad_norm=problem.geometry.dual_norm(e.g))) is not None
 
 
 def _in_precision_of(x0: Array, e: Evaluation, problem: Problem) -> Evaluation:

@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from .geometry import Array, Geometry, dot, norm2
+from .geometry import Array, Geometry, dot, lift, norm2, unit
 from .oracle import Evaluation
 
 EPS = 2.0**-52
@@ -95,7 +95,9 @@ class Estimate:
 
     def share(self, a: float) -> float:
         """The part tau of v in the coupling point: A kappa' (x - y) + a kappa (v - y) = 0; at mu = 0, a/A_{t+1}."""
-        return a * self.kappa / (self.weight * (self.kappa + self.mu * a) + a * self.kappa)
+        scale = unit(self.weight)  # a power of two: weights of a function scaled by 2^-996 do not overflow
+        part, A = scale * a * self.kappa, scale * self.weight
+        return part / (A * (self.kappa + self.mu * a) + part)
 
     def couple(self, x: Array, a: float) -> Array:
         """The coupling point y = (1 - tau) x + tau v."""
@@ -104,23 +106,24 @@ class Estimate:
     def cut(self, a: float, e: Evaluation) -> Estimate:
         """psi_{t+1} = psi_t + a [f(y) + <g, . - y> + (mu/2)||. - y||^2], exactly."""
         kappa, kappa_next = self.kappa, self.kappa + self.mu * a
+        up = lift(e.f, e.norm2)
         if self.mu == 0.0:
             v = self.v - a * e.g
-            linear = self._slope(e)
+            linear = self._slope(e, up)
         else:
             v = (kappa / kappa_next) * self.v + (a * self.mu / kappa_next) * e.x - (a / kappa_next) * e.g
-            linear = (kappa / kappa_next) * self._slope(e)
+            linear = (kappa / kappa_next) * self._slope(e, up)
         length = a * e.norm2
-        psi = self.psi + a * (e.f + linear) - length * length / (2.0 * kappa_next)
+        psi = self.psi + (a / up) * (up * e.f + linear) - length * length / (2.0 * kappa_next)
         return Estimate(self.center, v, self.weight + a, psi, self.mu, max(self.blur, 8.0 * e.eps * e.norm2))
 
-    def _slope(self, e: Evaluation) -> float:
-        """<g, v - y> + (mu/2) ||v - y||^2."""
+    def _slope(self, e: Evaluation, up: float) -> float:
+        """<g, v - y> + (mu/2) ||v - y||^2, times up."""
         away = self.v - e.x
-        slope = dot(e.g, away)
+        slope = dot(e.g if up == 1.0 else up * e.g, away)
         if self.mu > 0.0:
             far = norm2(away)
-            slope += 0.5 * self.mu * far * far
+            slope += 0.5 * (up * self.mu) * far * far
         return slope
 
     def largest_root(self, e: Evaluation, f_next: float) -> float:
@@ -130,12 +133,13 @@ class Estimate:
         E = ||g||^2/2 - mu (f(y) - f_next).  S and D are lowered by what rounding may have added, so that no weight
         grows out of noise.  Divided through by ||g||: nothing overflows, and scaling f scales a exactly.
         """
-        n, kappa = e.norm2, self.kappa
+        n, kappa, up = e.norm2, self.kappa, lift(e.f, f_next, e.norm2)
         S = self.psi - self.weight * f_next - 8.0 * e.eps * (abs(self.psi) + self.weight * abs(f_next))
-        D = self.mu * S + kappa * (e.f + self._slope(e) - f_next - rounding(e.f, f_next, eps=e.eps))
+        noise = rounding(up * e.f, up * f_next, eps=e.eps)
+        D = (up * self.mu) * S + kappa * (up * e.f + self._slope(e, up) - up * f_next - noise)
         # Strong convexity gives E >= 0; the floor only shortens a, so the inequality stays true.
         half = max(0.5 - (self.mu / n) * ((e.f - f_next) / n), 1e-12)
-        d = D / n
+        d = D / (up * n)
         discriminant = d * d + 4.0 * half * kappa * S
         if not discriminant >= 0.0:
             return math.nan
@@ -174,8 +178,10 @@ def observed_smoothness(geometry: Geometry, e: Evaluation, other: Evaluation) ->
 
     f(z) >= f(y) + <g_y, z - y> + ||g_z - g_y||_{p*}^2 / (2L), read both ways.
     """
-    apart = e.x - other.x
-    noise = rounding(e.f, other.f, eps=e.eps)
-    change = geometry.dual_norm(e.g - other.g)
-    bregman = e.f - other.f - dot(other.g, apart), other.f - e.f + dot(e.g, apart)
-    return max((change * (change / (2.0 * b)) for b in bregman if b > 32.0 * noise), default=0.0)
+    apart, turn, up = e.x - other.x, e.g - other.g, lift(e.f, other.f, e.norm2, other.norm2)
+    if up > 1.0:
+        apart, turn = up * apart, up * turn
+    noise, fall = rounding(up * e.f, up * other.f, eps=e.eps), up * (e.f - other.f)
+    change = geometry.dual_norm(turn)
+    bregman = fall - dot(other.g, apart), dot(e.g, apart) - fall
+    return max((change * (change / (2.0 * b)) / up for b in bregman if b > 32.0 * noise), default=0.0)

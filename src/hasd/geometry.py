@@ -17,10 +17,15 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from .arrays import Array, largest, namespace
+from .arrays import Array, largest, namespace, resolution
 
-SAFE = 1e-200
-"""Squares between this and its inverse are free of underflow and overflow."""
+SAFE, SAFE_SINGLE = 1e-200, 1e-25
+"""Squares between this and its inverse are free of underflow and overflow; the same in float32."""
+POWER, POWER_SINGLE = 1000, 100
+"""Powers of two up to this, and their inverses, bring a vector to a size where its squares are."""
+FAINT, LIFT = 2.0**-800, 2.0**900
+"""Where all of a function's numbers are below the one, their products with steps may underflow; the other, a power of
+two, lifts them to where that cannot happen, and changes no other bit of them."""
 
 
 @runtime_checkable
@@ -58,13 +63,35 @@ def norm2(x: Array) -> float:
     """
     # unlike ndarray.dot, vdot does not warn of the overflow that is seen to below
     squared = float(np.vdot(x, x)) if type(x) is np.ndarray else dot(x, x)
-    if SAFE < squared < 1.0 / SAFE:
+    double = (type(x) is np.ndarray and x.dtype == np.float64) or resolution(x) <= 2.0**-52
+    safe = SAFE if double else SAFE_SINGLE
+    if safe < squared < 1.0 / safe:
         return math.sqrt(squared)
     top = largest(x)
     if top == 0.0 or not math.isfinite(top):
         return top
-    u = x / top
-    return top * math.sqrt(dot(u, u))
+    # Scaled by a power of two, the norm of 2^k x is 2^k times that of x to the last bit.
+    scale = unit(top, POWER if double else POWER_SINGLE)
+    u = x * scale
+    return math.sqrt(dot(u, u)) / scale
+
+
+def unit(size: float, most: int = POWER) -> float:
+    """The power of two, up to 2^most or its inverse, that brings a number of this size between 1/2 and 1.
+
+    >>> unit(5.0), unit(0.0)
+    (0.125, 1.0)
+    """
+    return 2.0 ** min(max(-math.frexp(size)[1], -most), most)
+
+
+def lift(*sizes: float) -> float:
+    """What to multiply numbers of these sizes by so that their products with steps do not underflow: 1, or `LIFT`.
+
+    >>> lift(1.0, -1e-300), lift(2.0**-996) == 2.0**900
+    (1.0, True)
+    """
+    return LIFT if max(map(abs, sizes)) < FAINT else 1.0
 
 
 def dot(x: Array, y: Array) -> float:

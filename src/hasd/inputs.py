@@ -170,13 +170,15 @@ def requirements(method: Any, fun: Any, mu: float) -> None:
         )
 
 
-def bounds(gap_tol: Any, radius: Any, mu: float, source: Source) -> Bounds:
+def bounds(gap_tol: Any, radius: Any, mu: float, source: Source, cached: bool) -> Bounds:
     """The certified gap to stop at, with what it rests on.
 
-    Affine objectives are convex by construction; differences in place of a gradient are too coarse to tell.
+    Affine objectives are convex by construction; differences in place of a gradient, and gradients on cached images,
+    are too coarse to tell.
     """
     reach = None if radius is None else number("radius", radius, least=0.0)
-    checked = not hasattr(getattr(source, "objective", None), "loss") and getattr(source, "jac", True) is not None
+    affine = hasattr(getattr(source, "objective", None), "loss")
+    checked = not affine and not cached and getattr(source, "jac", True) is not None
     convexity = Convexity() if checked else None
     if gap_tol is None:
         return Bounds(reach, mu, convexity=convexity)

@@ -148,7 +148,7 @@ def minimize(
         raise ValueError(f"goal must be 'value' or 'gradient', got {goal!r}")
     if interrupt not in ("raise", "return"):
         raise ValueError(f"interrupt must be 'raise' or 'return', got {interrupt!r}")
-    gaps = inputs.bounds(gap_tol, radius, setup.mu, setup.source)
+    gaps = inputs.bounds(gap_tol, radius, setup.mu, setup.source, setup.in_double)
     rows = inputs.rows(trace)
     path, every = inputs.checkpoint(checkpoint, checkpoint_every)
 

@@ -17,6 +17,8 @@ def untouched(x, *args):
 
 BAD = [
     # p
+    ({"p": 0.0}, ValueError, "p must be"),
+    ({"p": -2.0}, ValueError, "p must be"),
     ({"p": 1.0}, ValueError, "p must be"),
     ({"p": 1.999999}, ValueError, "p must be"),
     ({"p": -INF}, ValueError, "p must be"),
@@ -31,6 +33,8 @@ BAD = [
     ({"L": NAN}, ValueError, "L must be"),
     ({"L": INF}, ValueError, "L must be"),
     ({"L": "1"}, TypeError, "L must be"),
+    ({"L": 1j}, TypeError, "L must be"),
+    ({"L": True}, TypeError, "L must be"),
     ({"L": [1.0]}, TypeError, "L must be"),
     # mu
     ({"mu": -1e-9}, ValueError, "mu must be"),
@@ -43,11 +47,15 @@ BAD = [
     ({"x0": [INF, 1.0]}, ValueError, r"x0 must be finite, but x0\[0\]"),
     ({"x0": [1j, 1.0]}, TypeError, "x0 must be real"),
     ({"x0": np.array([1.0, None], dtype=object)}, TypeError, "x0 must be"),
+    ({"x0": np.array([1.0, 2.0], dtype=object)}, TypeError, "x0 must be"),
+    ({"x0": np.array(["2020", "2021"], dtype="M8[Y]")}, TypeError, "x0 must be"),
+    ({"x0": np.zeros(2, dtype=[("a", "f8")])}, TypeError, "x0 must be"),
     ({"x0": ["a", "b"]}, TypeError, "x0 must be"),
     ({"x0": None}, TypeError, "x0 must be"),
     ({"x0": []}, ValueError, "x0 must not be empty"),
     ({"x0": np.ones((2, 2))}, ValueError, "x0 must have one dimension"),
     ({"x0": np.ones((2, 1))}, ValueError, "x0 must have one dimension"),
+    ({"x0": np.empty((0, 3))}, ValueError, "x0 must"),
     ({"x0": [[1.0], [1.0, 2.0]]}, ValueError, "x0 must be"),
     # method and its options
     ({"method": "newton"}, ValueError, "unknown method 'newton'.*auto.*hasd-paper.*heavy-ball"),
@@ -77,14 +85,33 @@ BAD = [
     ({"maxiter": 2.5}, ValueError, "maxiter must be"),
     ({"maxiter": NAN}, ValueError, "maxiter must be"),
     ({"maxiter": "10"}, TypeError, "maxiter must be"),
+    ({"maxiter": True}, TypeError, "maxiter must be"),
+    ({"maxiter": [10]}, TypeError, "maxiter must be"),
+    ({"maxiter": -INF}, ValueError, "maxiter must be"),
     ({"maxfun": 0}, ValueError, "maxfun must be"),
+    ({"maxfun": -3}, ValueError, "maxfun must be"),
+    ({"maxfun": NAN}, ValueError, "maxfun must be"),
+    ({"maxfun": "100"}, TypeError, "maxfun must be"),
     ({"maxfun": 1.5}, ValueError, "maxfun must be"),
     ({"tol": -1e-9}, ValueError, "tol must be"),
     ({"tol": NAN}, ValueError, "tol must be"),
+    ({"tol": INF}, ValueError, "tol must be"),
     ({"tol": "tight"}, TypeError, "tol must be"),
+    ({"tol": 1e-3 + 0j}, TypeError, "tol must be"),
+    ({"tol": None}, TypeError, "tol must be"),
+    ({"gtol": NAN}, ValueError, "gtol must be"),
+    ({"gtol": "0"}, TypeError, "gtol must be"),
     ({"gtol": -1.0}, ValueError, "gtol must be"),
     ({"time_limit": -1.0}, ValueError, "time_limit must be"),
     ({"time_limit": NAN}, ValueError, "time_limit must be"),
+    ({"time_limit": "1 s"}, TypeError, "time_limit must be"),
+    ({"time_limit": [1.0]}, TypeError, "time_limit must be"),
+    ({"gap_tol": -1.0, "radius": 1.0}, ValueError, "gap_tol must be"),
+    ({"gap_tol": NAN, "radius": 1.0}, ValueError, "gap_tol must be"),
+    ({"gap_tol": "0", "radius": 1.0}, TypeError, "gap_tol must be"),
+    ({"radius": -1.0}, ValueError, "radius must be"),
+    ({"radius": NAN}, ValueError, "radius must be"),
+    ({"radius": "1"}, TypeError, "radius must be"),
     # the rest
     ({"callback": 3}, TypeError, "callback must be callable"),
     ({"jac": "2-point"}, TypeError, "jac must be"),
@@ -96,7 +123,8 @@ BAD = [
     ({"trace": -5}, ValueError, "trace must be"),
     ({"trace": "all"}, TypeError, "trace must be"),
     ({"trace": None}, TypeError, "trace must be"),
-    ({"resume": "where I was"}, TypeError, "resume must be"),
+    ({"resume": 3.0}, TypeError, "resume must be"),
+    ({"resume": "where I was"}, FileNotFoundError, "no checkpoint at where I was"),
 ]
 
 
@@ -111,6 +139,7 @@ def test_bad_input_is_refused_before_any_evaluation(given, kind, sentence):
 
 
 RUN_ONLY = {"maxiter", "maxfun", "tol", "gtol", "time_limit", "callback", "goal", "trace", "resume"}
+RUN_ONLY |= {"gap_tol", "radius"}
 
 
 @pytest.mark.parametrize(

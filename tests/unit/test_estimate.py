@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -10,11 +11,13 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
 from hasd import Lp
-from hasd.estimate import Certificate, Estimate, increment, observed_smoothness
+from hasd.estimate import EPS, NOISE, Certificate, Estimate, increment, observed_smoothness, rounding
 from hasd.oracle import Evaluation
 
 POSITIVE = st.floats(1e-3, 1e3)
-MU = st.sampled_from([0.0, 0.01, 0.5])
+MU = st.sampled_from([0.0, 0.01, 0.5, 1.0])
+SHIFTS = st.sampled_from([-960, -850, -799, -500, -1, 500, 900])
+"""Powers of two, from where products of small numbers underflow to where those of large ones would overflow."""
 
 
 def random_estimate(seed, mu, cuts=4, d=3):
@@ -156,3 +159,171 @@ def test_observed_smoothness_is_silent_at_rounding_level():
     x = np.array([1.0])
     one = Evaluation(x, 1.0, np.array([1e-9]))
     assert observed_smoothness(Lp(2.0), one, replace(one, x=x + 1e-12, f=1.0 + 2e-16)) == 0.0
+
+
+def test_rounding_is_eight_units_of_the_largest_value():
+    assert np.finfo(np.float64).eps == EPS and NOISE == 8.0 * EPS
+    assert rounding(3.0, -5.0) == 40.0 * EPS
+    assert rounding(-3.0, 2.0, eps=0.5) == 12.0
+
+
+def test_increment_below_mu_takes_a_c_a_little_above_it():
+    assert increment(2.0, 0.5) == increment(2.0, 0.5, 0.0) == pytest.approx(1.0 + math.sqrt(5.0), rel=1e-15)
+    a = increment(3.0, 0.1, 1.0)
+    assert a == increment(3.0, 1.0, 1.0) == increment(3.0, 1.0 + 2.0**-10, 1.0) != increment(3.0, 1.0 + 2.0**-9, 1.0)
+
+
+@pytest.mark.parametrize("mu", [0.0, 0.25])
+@pytest.mark.parametrize("radius", [1.0, 2500.0, 1e5])
+@pytest.mark.parametrize("offset", [0.0, 500.0])
+@pytest.mark.parametrize("psi", [2.5e6, -7.0, 3.0])
+def test_certificate_takes_off_rounding_and_no_more(mu, radius, offset, psi):
+    """Against exact arithmetic: below the truth by the noise, within a quarter of it."""
+    A, reach = 4.0, 1000.0
+    kappa, D = 1 + Fraction(mu) * 4, Fraction(1000)
+    s = min(Fraction(radius) + Fraction(offset), kappa * D / (kappa - 1) if mu else Fraction(10) ** 9)
+    low = kappa / 2 * (s - D) ** 2 - s * s / 2
+    exact, noise = (Fraction(psi) + low) / 4, NOISE * float(abs(Fraction(psi)) + abs(low)) / A
+    certificate = Certificate(A, psi, mu, reach, offset)
+    assert float(exact - Fraction(certificate.lower(radius))) == pytest.approx(noise, rel=0.25)
+    blurred = replace(certificate, blur=1e-3).lower(radius)
+    assert float(exact - Fraction(blurred)) == pytest.approx(max(noise, 1e-3 * float(s + D)), rel=1e-3)
+
+
+def test_certificate_without_a_radius_goes_as_far_as_the_curvature_lets():
+    """kappa = 2, D = 3: s = 6, where (kappa/2)(s - D)^2 - s^2/2 = 9 - 18 = -9."""
+    assert Certificate(4.0, 1.0, 0.25, 3.0).lower() == pytest.approx((1.0 - 9.0) / 4.0, rel=1e-14)
+    assert Certificate(1.0, 1.0, 1.0, 3.0).lower() == pytest.approx(1.0 - 9.0, rel=1e-14)
+
+
+@pytest.mark.parametrize("psi", [math.nan, math.inf, -math.inf])
+def test_certificate_of_what_is_not_finite_bounds_nothing(psi):
+    assert Certificate(1.0, psi, 0.0, 1.0).lower(1.0) == -math.inf
+
+
+def test_a_certificate_holds_what_the_estimate_measured():
+    center, v, origin = np.array([1.0, 1.0]), np.array([4.0, 5.0]), np.array([1.0, -11.0])
+    estimate = Estimate(center, v, weight=2.0, psi=3.0, mu=0.5, blur=0.125)
+    assert estimate.certificate(center) == Certificate(2.0, 3.0, 0.5, 5.0, 0.0, 0.125)
+    assert estimate.certificate(origin) == Certificate(2.0, 3.0, 0.5, 5.0, 12.0, 0.125)
+    plain = Estimate(center, center)
+    assert (plain.weight, plain.psi, plain.mu, plain.blur, plain.kappa) == (0.0, 0.0, 0.0, 0.0, 1.0)
+
+
+def test_blur_is_the_rounding_of_the_largest_gradient():
+    x = np.zeros(2)
+    small, large = (Evaluation(x, 1.0, np.array([3.0, 4.0]) * size) for size in (1.0, 2.0))
+    once = Estimate(x, x).cut(1.0, large)
+    assert once.blur == 8.0 * EPS * 10.0 == once.cut(1.0, small).blur
+    assert Estimate(x, x).cut(1.0, small).cut(1.0, large).blur == once.blur
+
+
+def test_the_first_coupling_point_is_v():
+    x0, x = np.zeros(2), np.ones(2)
+    fresh = Estimate(x0, x0)
+    assert fresh.couple(x, 1.0) is x0
+    later = Estimate(x0, x0, weight=3.0)
+    assert later.share(1.0) == 0.25
+    np.testing.assert_array_equal(later.couple(x, 1.0), [0.75, 0.75])
+
+
+@given(st.integers(0, 10_000), MU, SHIFTS)
+def test_scaling_f_scales_the_weights_and_changes_no_other_bit(seed, mu, k):
+    """f and mu times 2^k, weights by 2^-k: v and psi stay, whether or not products underflow on the way."""
+    scale, rng = 2.0**k, np.random.default_rng(seed)
+    x0 = rng.standard_normal(3)
+    plain, other = Estimate(x0, x0, mu=mu), Estimate(x0, x0, mu=mu * scale)
+    for _ in range(3):
+        e = Evaluation(rng.standard_normal(3), float(rng.standard_normal()), rng.standard_normal(3))
+        scaled = Evaluation(e.x, e.f * scale, e.g * scale)
+        f_next = e.f - float(rng.random())
+        a, b = plain.largest_root(e, f_next), other.largest_root(scaled, f_next * scale)
+        assert (math.isnan(a) and math.isnan(b)) or a == b * scale
+        a = float(rng.uniform(0.1, 2.0))
+        plain, other = plain.cut(a, e), other.cut(a / scale, scaled)
+        assert other.psi == plain.psi and other.weight * scale == plain.weight
+        np.testing.assert_array_equal(other.v, plain.v)
+
+
+@given(st.integers(0, 10_000), st.sampled_from([2.0, 3.0, math.inf]), SHIFTS)
+def test_scaling_f_scales_the_observed_smoothness(seed, p, k):
+    h, scale = np.array([4.0, 1.0]), 2.0**k
+    one, two = (
+        Evaluation(x, 0.5 * float(h @ x**2), h * x) for x in np.random.default_rng(seed).standard_normal((2, 2))
+    )
+    scaled = [Evaluation(e.x, e.f * scale, e.g * scale) for e in (one, two)]
+    seen = observed_smoothness(Lp(p), *scaled) / scale  # divided first: approx allows 1e-12 whatever the size
+    assert seen == pytest.approx(observed_smoothness(Lp(p), one, two), rel=1e-12)
+
+
+def test_observed_smoothness_exactly():
+    """f = x^2 on a line: L = 2 from any two points; f = |x|^3/3 from 0 to 1: the larger of the two readings."""
+    one, two = (Evaluation(np.array([x]), x * x, np.array([2.0 * x])) for x in (1.0, 3.0))
+    assert observed_smoothness(Lp(2.0), one, two) == observed_smoothness(Lp(2.0), two, one) == 2.0
+    one, two = (Evaluation(np.array([x]), x**3 / 3.0, np.array([x * x])) for x in (0.0, 1.0))
+    assert observed_smoothness(Lp(2.0), one, two) == pytest.approx(1.5)  # 1/(2 (1 - 2/3)), above 1/(2/3)
+
+
+def test_observed_smoothness_begins_thirty_two_roundings_above_nothing():
+    g = np.array([1.0])
+    for units, seen in ((31.0, False), (34.0, True)):
+        gap = units * 8.0 * EPS
+        one, two = Evaluation(np.zeros(1), 1.0, g), Evaluation(np.zeros(1), 1.0 - gap, -g)
+        assert (observed_smoothness(Lp(2.0), one, two) > 0.0) == seen
+
+
+def test_largest_root_of_a_first_cut_by_hand():
+    """No cut yet, v = y, f(y) = 1, f_next = 1/2, ||g|| = 1: a/2 = a^2/2 gives a = 1; with mu = 1/2, E = 1/4: a = 2."""
+    x = np.zeros(1)
+    e = Evaluation(x, 1.0, np.ones(1))
+    assert Estimate(x, x).largest_root(e, 0.5) == pytest.approx(1.0, rel=1e-13)
+    assert Estimate(x, x, mu=0.5).largest_root(e, 0.5) == pytest.approx(2.0, rel=1e-13)
+    # a decrease that strong convexity does not allow: E is held above 0, and a stays finite
+    assert 1.0 < Estimate(x, x, mu=4.0).largest_root(e, 0.5) < math.inf
+
+
+def test_largest_root_with_slack_and_a_falling_line():
+    """S = 2 and D = -1: -a^2/2 - a + 2 = 0 at a = sqrt(5) - 1; with S < 0 and D < 0 there is none."""
+    x = np.zeros(1)
+    e = Evaluation(x, 1.0, np.ones(1))
+    assert Estimate(x, x, weight=1.0, psi=4.0).largest_root(e, 2.0) == pytest.approx(math.sqrt(5.0) - 1.0, rel=1e-12)
+    # mu = 1, kappa = 2: S = 3/2, D = 3/2 - 3, E = 2, so 2 a^2 + 3/2 a - 3 = 0
+    curved = Estimate(x, x, weight=1.0, psi=4.0, mu=1.0).largest_root(e, 2.5)
+    assert curved == pytest.approx((math.sqrt(26.25) - 1.5) / 4.0, rel=1e-12)
+    assert math.isnan(Estimate(x, x, weight=1.0, psi=1.9).largest_root(e, 2.0))
+    assert math.isnan(Estimate(x, x).largest_root(e, 2.0))  # S = 0, D < 0: only a = 0, which is no weight
+    # S < 0 < D: the larger of two positive roots, -a^2/2 + a - 3/8 = 0 at 3/2
+    assert Estimate(x, x, weight=1.0, psi=-0.375).largest_root(e, 0.0) == pytest.approx(1.5, rel=1e-12)
+
+
+def test_no_weight_grows_out_of_rounding():
+    """psi and A f_next equal up to half of what rounding may do: S counts as negative."""
+    x = np.zeros(1)
+    e = Evaluation(x, 1.0, np.ones(1))
+    almost = Estimate(x, x, weight=1.0, psi=1.0 + 8.0 * EPS)
+    assert math.isnan(almost.largest_root(e, 1.0))
+    assert math.isnan(Estimate(x, x).largest_root(e, 1.0 - 4.0 * EPS))  # nor does a decrease of rounding's size
+    enough = Estimate(x, x, weight=1.0, psi=1.0 + 40.0 * EPS)
+    assert enough.largest_root(e, 1.0) > 0.0
+
+
+def test_rescaled_by_hand():
+    """mu = 0, v - center = 2, A = 1, psi = 0: m = 2; c m - 2 c^2 = c f at c = (2 - f)/2; at f >= 2 nothing is left."""
+    center, v = np.array([3.0]), np.array([5.0])
+    estimate = Estimate(center, v, weight=1.0, psi=0.0, blur=0.5)
+    half = estimate.rescaled(1.0)
+    assert (half.weight, half.psi, half.v[0], half.blur) == (0.5, 0.5, 4.0, 0.5)
+    assert estimate.rescaled(0.0) is estimate
+    gone = estimate.rescaled(2.0)
+    assert (gone.weight, gone.psi, gone.mu) == (0.0, 0.0, 0.0) and gone.v is center
+    assert replace(estimate, mu=0.5).rescaled(9.0).mu == 0.5
+
+
+def test_rescaled_with_mu_by_hand():
+    """mu A = 1, kappa = 2, v - center = 1: s = 2, m = 1; c (m - f) = 2 c^2/(1 + c) at f = 1/5 gives c = 2/3."""
+    estimate = Estimate(np.zeros(1), np.ones(1), weight=1.0, psi=0.0, mu=1.0)
+    got = estimate.rescaled(0.2)
+    assert got.weight == pytest.approx(2.0 / 3.0, rel=1e-14)
+    assert got.kappa == pytest.approx(5.0 / 3.0, rel=1e-14)
+    assert got.v[0] == pytest.approx((2.0 / 3.0) * 2.0 / (5.0 / 3.0), rel=1e-14)
+    assert got.psi == pytest.approx(0.2 * 2.0 / 3.0, rel=1e-13)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from hasd import Geometry, Lp, convert_smoothness
-from hasd.geometry import dot, gain, largest_gain, norm2
+from hasd.geometry import FAINT, LIFT, POWER, dot, gain, largest_gain, lift, norm2, unit
 from support import NORMS
 
 P = st.sampled_from([2.0, 2.0 + 1e-12, 2.5, 3.0, 4.0, 10.0, 1e6, math.inf])
@@ -142,3 +142,82 @@ def test_exponents_below_two_are_refused(p):
 
 def test_lp_is_a_geometry():
     assert isinstance(Lp(3.0), Geometry)
+
+
+@given(VECTORS, st.integers(-1000, 1000))
+def test_norm2_of_a_power_of_two_times_x_to_the_last_bit(x, k):
+    """From numbers whose squares vanish to those whose squares overflow."""
+    x = np.rint(x)  # so that the smallest are still normal numbers
+    assert norm2(x * 2.0**k) == norm2(x) * 2.0**k
+
+
+@pytest.mark.parametrize("k", [-120, -90, -70, -66, -20, 0, 20, 60, 70, 90, 115])
+def test_norm2_in_float32(k):
+    """Squares of 2^-120 vanish in float32, those of 2^-66 lose digits, those of 2^115 overflow."""
+    x = np.array([1.1, -2.3, 0.7], dtype=np.float32)
+    expected = float(np.linalg.norm(x.astype(np.float64)))
+    assert norm2(x * np.float32(2.0**k)) / 2.0**k == pytest.approx(expected, rel=1e-6)
+
+
+def test_norm2_of_the_smallest_numbers_of_float32():
+    """Below 2^-126 they are multiples of 2^-149, and the power that would bring them to 1 is no float32."""
+    assert norm2(np.array([12.0, -16.0], dtype=np.float32) * np.float32(2.0**-149)) == 20.0 * 2.0**-149
+
+
+@pytest.mark.parametrize("bad", [math.inf, -math.inf, math.nan])
+@pytest.mark.parametrize("p", NORMS)
+def test_what_is_not_finite_is_handed_on(p, bad):
+    g = np.array([1.0, bad])
+    with np.errstate(all="ignore"):
+        for value in (norm2(g), Lp(p).norm(g), Lp(p).dual_norm(g)):
+            assert math.isnan(value) if math.isnan(bad) else value == math.inf
+        assert Lp(p).steepest(g) is g
+
+
+@given(st.floats(1e-290, 1e290))
+def test_unit_brings_a_number_below_one(size):
+    assert 0.5 <= size * unit(size) < 1.0
+    assert math.frexp(unit(size))[0] == 0.5  # a power of two
+
+
+def test_unit_has_ends():
+    assert unit(0.0) == 1.0
+    assert unit(5e-324) == 2.0**POWER == 2.0**1000 and unit(1.7e308) == 2.0**-1000
+    assert (unit(1e300, 100), unit(1e-300, 100)) == (2.0**-100, 2.0**100)
+
+
+def test_lift_is_for_numbers_that_are_all_faint():
+    below = math.nextafter(FAINT, 0.0)
+    assert (FAINT, LIFT) == (2.0**-800, 2.0**900)
+    assert lift(below) == lift(-below, below) == LIFT
+    assert lift(FAINT) == lift(-FAINT) == lift(below, -1.0) == 1.0
+
+
+def test_exponents_exactly():
+    assert (Lp(2.0).dual, Lp(3.0).dual, Lp(5.0).dual, Lp(math.inf).dual) == (2.0, 1.5, 1.25, 1.0)
+    assert (largest_gain(2.0, 16), largest_gain(4.0, 16), largest_gain(math.inf, 16)) == (1.0, 2.0, 4.0)
+    assert (convert_smoothness(3.0, 2.0, 4.0, 16), convert_smoothness(3.0, 4.0, 2.0, 16)) == (12.0, 3.0)
+    assert convert_smoothness(3.0, 4.0, 4.0, 16) == 3.0
+
+
+def test_steepest_exactly():
+    """p = 3: s = ||g||_{3/2}^{1/2} sign(g) |g|^{1/2}; at entries 1, 4, 16 the norm is (1 + 8 + 64)^{2/3}."""
+    norm = 73.0 ** (2.0 / 3.0)
+    np.testing.assert_allclose(Lp(3.0).steepest(np.array([1.0, -4.0, 16.0])), norm**0.5 * np.array([1.0, -2.0, 4.0]))
+    assert Lp(3.0).dual_norm(np.array([1.0, -4.0, 16.0])) == pytest.approx(norm, rel=1e-14)
+    g = np.array([3.0, -4.0])
+    assert Lp(2.0).steepest(g) is g
+    assert gain(Lp(math.inf), g) == gain(Lp(math.inf), g * 2.0**-9) == 7.0 / 5.0
+
+
+@pytest.mark.parametrize("p", [2.5, 3.0, 10.0])
+@pytest.mark.parametrize("tiny", [1e-300, 2.0**-1012, 2.0**-1010, 1e-320])
+def test_entries_near_the_smallest_number_keep_their_digits(p, tiny):
+    """Against logarithms: s[1]/s[0] = (tiny/1)^{1/(p-1)}, whether or not the entry underflows beside the largest."""
+    s = Lp(p).steepest(np.array([8.0, tiny]))
+    assert math.log(s[1] / s[0]) == pytest.approx((math.log(tiny) - math.log(8.0)) / (p - 1.0), rel=1e-11)
+
+
+def test_dot_of_any_arrays():
+    assert dot(np.array([1.0, 2.0]), np.array([3.0, 4.0])) == 11.0
+    assert type(dot(np.ones(2), np.ones(2))) is float

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hasd.search import GREATEST, SMALLEST, Ending, middle, search
+from hasd.search import FIXED_POINT_TRIALS, GREATEST, NONFINITE_LIMIT, SMALLEST, Ending, middle, search
 
 WINDOW = (1.0, 2.0)
 ANYTHING = st.floats(allow_nan=True, allow_infinity=True)
@@ -91,3 +91,110 @@ def test_mutation_without_the_bracket_a_jump_never_ends():
         seen.append(c)
         u *= math.sqrt(2.0) / c
     assert {0.3, 5.0} == set(seen)
+
+
+def trials_of(residual, start, **options):
+    """The points that a search looks at, and what it finds."""
+    seen = []
+
+    def remembered(u):
+        seen.append(u)
+        return residual(u), u
+
+    return seen, search(remembered, start, WINDOW, **options)
+
+
+def test_the_constants_are_those_of_the_text():
+    assert (NONFINITE_LIMIT, FIXED_POINT_TRIALS) == (20, 3)
+    assert math.log2(GREATEST) == -math.log2(SMALLEST) == 1000.0
+    assert middle(4.0, 9.0) == 6.0 and middle(SMALLEST, GREATEST) == 1.0
+
+
+def test_a_proposal_aims_at_the_windows_middle_or_at_the_target():
+    """From u to u aim / c(u)."""
+    assert trials_of(lambda u: u, 5.0)[0] == [5.0, 5.0 * (math.sqrt(2.0) / 5.0)]
+    assert trials_of(lambda u: u, 5.0, target=1.25)[0] == [5.0, 1.25]
+
+
+@pytest.mark.parametrize(("c", "second"), [(0.0, 12.0), (-1.0, 12.0), (math.nan, 12.0), (math.inf, 0.75)])
+def test_a_residual_that_cannot_be_divided_by_moves_u_fourfold(c, second):
+    """Up where c is not above 0 or is NaN, down where it is infinite."""
+    assert trials_of(lambda u: c if u == 3.0 else 1.5, 3.0)[0] == [3.0, second]
+
+
+def test_after_three_proposals_every_other_one_bisects():
+    """Below 8 the residual sends u up by 1.1 only; the fourth and the sixth proposal take the bracket's middle."""
+    aim = math.sqrt(2.0)
+    seen, _ = trials_of(lambda u: aim / 1.1 / 2.0**0.5 if u < 8.0 else 5.0, 1.0)
+    up = 1.1 * 2.0**0.5
+    assert seen[1:4] == pytest.approx([up, up**2, up**3])
+    assert seen[4] == pytest.approx(middle(up**3, GREATEST))  # nothing above is known yet
+    assert seen[5] == pytest.approx(seen[4] * aim / 5.0)
+    assert seen[6] == pytest.approx(middle(up**3, seen[5]))
+
+
+def test_with_a_rule_of_its_own_only_that_rule_proposes():
+    asked = []
+
+    def rule(low, high):
+        asked.append((low, high))
+        return 0.5 * (low + min(high, 64.0))
+
+    seen, found = trials_of(lambda u: 0.1 if u < 40.0 else 9.0 if u > 50.0 else 1.5, 1.0, bisect=rule)
+    assert asked == [(1.0, GREATEST), (32.5, GREATEST)] and seen == [1.0, 32.5, 48.25]
+    assert (found.u, found.residual, found.payload, found.trials) == (48.25, 1.5, 48.25, 3)
+
+
+@pytest.mark.parametrize("end", WINDOW)
+def test_the_windows_ends_belong_to_it(end):
+    assert search(lambda u: (end, u), 7.0, WINDOW).ending is Ending.FOUND
+
+
+def test_the_bracket_never_grows():
+    """Residuals out of order: a trial above the window at a larger u than an earlier one does not open the bracket."""
+    asked = []
+
+    def rule(low, high):
+        asked.append((low, high))
+        return {1: 8.0, 2: 16.0, 3: 2.0, 4: 1.0}.get(len(asked), low)
+
+    answers = {4.0: 0.1, 8.0: 9.0, 16.0: 9.0, 2.0: 0.1, 1.0: 0.1}
+    search(lambda u: (answers[u], u), 4.0, WINDOW, bisect=lambda low, high: rule(low, high))
+    assert asked == [(4.0, GREATEST), (4.0, 8.0)]  # 16 lies outside: the search ends there
+
+
+def test_a_search_that_failed_says_so_in_every_field():
+    found = search(lambda u: (0.1, u), 1.0, WINDOW)
+    assert (found.ending, found.payload) == (Ending.FAILED, None) and math.isnan(found.residual)
+    jump = search(lambda u: (0.3 if u < 2.0 else 5.0, u), 1.0, WINDOW)
+    assert (jump.residual, jump.payload) == (5.0, jump.u) and 2.0 <= jump.u <= 2.0 * (1 + 2.0**-50)
+
+
+def test_non_finite_trials_are_counted_in_a_row():
+    """Nineteen, a finite one, nineteen again: the search goes on."""
+    calls = []
+
+    def residual(u):
+        calls.append(u)
+        return (0.1 if len(calls) == 20 else math.nan if len(calls) < 40 else 1.5), u
+
+    found = search(residual, SMALLEST * 4.0, WINDOW)
+    assert found.ending is Ending.FOUND and found.trials == 40
+
+
+def test_the_bracket_ends_at_machine_resolution():
+    """Where the two sides are neighbours nothing is between them to be tried."""
+    place = 3.0
+    seen, found = trials_of(lambda u: 0.3 if u < place else 5.0, 1.0)
+    assert found.ending is Ending.JUMP and len(set(seen)) == len(seen) < 120
+
+
+def test_a_non_finite_trial_closes_the_bracket_from_below():
+    asked = []
+
+    def rule(low, high):
+        asked.append((low, high))
+        return 8.0
+
+    search(lambda u: (math.nan if u < 5.0 else 1.5, u), 4.0, WINDOW, bisect=rule)
+    assert asked == [(4.0, GREATEST)]

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from ..arrays import Array, largest
 from ..estimate import Certificate, Estimate, rounding
-from ..geometry import Geometry, dot, gain
+from ..geometry import Geometry, dot, gain, lift
 from ..oracle import Evaluation, Oracle
 from ..result import Status, Stop
 from ..search import NONFINITE_LIMIT
@@ -143,7 +143,7 @@ UNTRIED = Standing()
 def weighed(estimate: Estimate, e: Evaluation, f: float) -> Estimate:
     """psi_{t+1}: the cut at e with the largest weight that keeps A f <= min psi; no cut where rounding hides it."""
     a = estimate.largest_root(e, f)
-    return estimate.cut(a, e) if a > 0.0 else estimate
+    return estimate.cut(a, e) if a > 0.0 and estimate.weight + a < math.inf else estimate
 
 
 def advanced(problem: Problem, state: S, at: Evaluation, estimate: Estimate, trials: int, **own: Any) -> S:
@@ -252,9 +252,10 @@ def _try(problem: Problem, e: Evaluation, x: Array, L: float, N: float, trials: 
     f = problem.oracle.value(x) if there is None else there.f
     if not math.isfinite(f) or (there is not None and not there.finite):
         return None
-    predicted = 0.5 * N * (N / L)
-    visible = predicted > rounding(e.f, f, eps=e.eps)
-    local = 2.0 * L * (1.0 + 0.5 * ((f - e.f) / predicted)) if visible else L
+    up = lift(e.f, f, N)
+    predicted = 0.5 * (up * N) * (N / L)
+    visible = predicted > rounding(up * e.f, up * f, eps=e.eps)
+    local = 2.0 * L * (1.0 + 0.5 * (up * (f - e.f) / predicted)) if visible else L
     return Descent(x, f, there, L, local, trials)
 
 
@@ -264,18 +265,20 @@ def _descends(problem: Problem, e: Evaluation, trial: Descent, s: Array, N: floa
     Where the promised decrease drowns in rounding, the gradient at x+ decides instead: <g(x+), s> >= 0 says that
     the step did not overshoot, which for a quadratic is the same condition.
     """
-    predicted, noise = 0.5 * N * (N / trial.L), rounding(e.f, trial.f, eps=e.eps)
+    up = lift(e.f, trial.f, N)
+    predicted, noise = 0.5 * (up * N) * (N / trial.L), rounding(up * e.f, up * trial.f, eps=e.eps)
     if predicted > noise:
-        return trial.f <= e.f - predicted + noise
+        return up * trial.f <= up * e.f - predicted + noise
     there = trial.e or problem.oracle.evaluate(trial.x)
-    return there.finite and dot(there.g, s) >= 0.0
+    return there.finite and dot(there.g, s / N) >= 0.0
 
 
 def exhausted(problem: Problem, e: Evaluation, L: float) -> bool:
     """Whether a step of size 1/L from e moves neither the point nor the value by more than their last digits."""
     N = problem.geometry.dual_norm(e.g)
     small = 2.0 * e.eps * problem.geometry.norm(e.x) >= N / L
-    return small and e.eps * abs(e.f) >= 0.5 * N * (N / L)
+    up = lift(e.f, N)
+    return small and e.eps * abs(up * e.f) >= 0.5 * (up * N) * (N / L)
 
 
 def positive(name: str, value: Any) -> None:

@@ -31,6 +31,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from ..estimate import Estimate, increment, observed_smoothness
+from ..geometry import unit
 from ..oracle import Evaluation
 from ..result import Status, Stop
 from ..search import NONFINITE_LIMIT, Ending, Found, search
@@ -169,7 +170,8 @@ class HASD:
             if enough or (rho >= safe and L >= step.L):  # the latter: the proof gives the rule where rounding hides it
                 a = a if enough else rule
                 A = estimate.weight + a
-                rho = A * (1.0 + estimate.mu * A) / (step.L * a) / a
+                scale = unit(A)  # as in Estimate.share
+                rho = (scale * A) * (1.0 + estimate.mu * A) / (step.L * (scale * a)) / a
                 return Move(a, e, step, estimate, rho, trials, state.note)
             L, rho = step.L, max(2.0 * rho, safe)
         raise Stop(Status.NONFINITE)

@@ -27,7 +27,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from ..estimate import rounding
-from ..geometry import Array, dot, norm2
+from ..geometry import Array, dot, norm2, unit
 from ..objectives.images import Images, Point
 from ..oracle import Evaluation
 from ..result import Status, Stop
@@ -38,6 +38,8 @@ REFRESH, FALLEN = 100, 0.03
 """Iterations, and the fall of ||g||, after which the gradient is compared with one made anew from x."""
 DRIFT = 0.1
 """Where they differ by more than this part, the new one is taken and the directions start anew."""
+FAINT = 16.0
+"""A part of Hx + c below so many roundings of its largest term may be nothing but rounding."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -45,10 +47,11 @@ class CGState(State):
     """A state with its image and the direction that led to it."""
 
     point: Point = None  # type: ignore[assignment]  # phi expanded at A x_t - b
-    direction: Array | None = None  # None: the next one is -g
+    direction: Array | None = None  # None: the next one is -g; in units of the first gradient's size
     last: float = math.nan  # ||g_{t-1}||, which the direction was made with
     age: int = 0  # iterations since the gradient was compared with x's own
     compared: float = math.nan  # ||g|| then
+    steepest: float = 0.0  # the largest curvature met along a direction
     standing: Standing = UNTRIED
 
 
@@ -72,7 +75,7 @@ class HASDCG:
         """One iteration."""
         assert isinstance(state, CGState)
         e = state.at
-        d = -e.g
+        d = -unit(state.grad_norm0) * e.g  # a power of two: only the squares below feel it, which are safe at any scale
         if state.direction is not None:
             ratio = e.norm2 / state.last
             d += (ratio * ratio) * state.direction
@@ -80,18 +83,29 @@ class HASDCG:
         if not slope < 0.0:
             return self._anew(problem, state)
         line = ImageLine(problem, e.x, d, state.point)
-        bend = line.bend()
-        if not bend > 0.0:
+        bend, size = line.bend(), norm2(d)
+        if not bend > e.eps * state.steepest * size * size and self._falls(state, -slope / size):
             raise Stop(Status.UNBOUNDED)
+        if not bend > 0.0:
+            return self._anew(problem, state)
         look = line.look(-slope / bend)
         if not look.f <= e.f + rounding(e.f, look.f, eps=e.eps):
             return self._anew(problem, state)
         there, point = line.take(look)
         estimate = weighed(state.estimate, e, there.f)
-        kept = {"point": point, "direction": d, "last": e.norm2, "age": state.age + 1}
+        steepest = max(state.steepest, bend / size / size)
+        kept = {"point": point, "direction": d, "last": e.norm2, "age": state.age + 1, "steepest": steepest}
         moved = advanced(problem, state, there, estimate, 1, standing=state.standing.after(there), **kept)
         due = moved.age >= REFRESH or there.norm2 <= FALLEN * state.compared
         return compared(problem, moved) if due else moved
+
+    @staticmethod
+    def _falls(state: CGState, fall: float) -> bool:
+        """Whether f, which falls so much along a unit vector without curvature, does so beyond the gradient's rounding.
+
+        Curvature that is rounding would have put the minimiser many times farther away than x is.
+        """
+        return fall > FAINT * state.at.eps * max(state.steepest * norm2(state.x), state.grad_norm0)
 
     def _anew(self, problem: Problem, state: CGState) -> CGState:
         """No decrease: from the gradient alone; where that is what failed, the end."""

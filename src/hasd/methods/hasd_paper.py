@@ -26,7 +26,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from ..estimate import increment, rounding
-from ..geometry import dot
+from ..geometry import dot, lift
 from ..oracle import Evaluation
 from ..result import Status, Stop
 from ..search import NONFINITE_LIMIT, Ending, Found, search
@@ -153,4 +153,6 @@ class HASDPaper:
     def _progress(problem: Problem, y: Evaluation, e: Evaluation, L: float) -> bool:
         """Lemma 1, Eq. (gradnorm), up to rounding."""
         N = problem.geometry.dual_norm(e.g)
-        return dot(e.g, y.x - e.x) >= N * (N / (PROGRESS * L)) - rounding(y.f, e.f) * 2.0**-20
+        up = lift(y.f, e.f, N)
+        noise = rounding(up * y.f, up * e.f) * 2.0**-20
+        return dot(e.g, up * (y.x - e.x)) >= (up * N) * (N / (PROGRESS * L)) - noise

@@ -42,7 +42,7 @@ from ..oracle import Evaluation
 from ..result import Status, Stop
 from .base import UNTRIED, Problem, Standing, State, advanced, first_state, weighed, whole
 from .span import Span
-from .subspace import Place, Ridge, minimise
+from .subspace import Place, Ridge, Terms, minimise
 
 WHOLE, LEAST, MOST = 128, 16, 64
 """Directions kept: all of a space of that dimension, and between these in a larger one."""
@@ -117,7 +117,8 @@ class HASDSubspace:
         slopes = images.slopes(span.W, state.point) + ridge.gradient(place.c)
         if state.age == 0 or norm2(h - slopes[: h.size]) <= DISAGREE * e.norm2:
             try:
-                place = minimise(images, span, place, ridge, slopes, self.inner)
+                terms = Terms(e.eps, norm2(state.x), state.grad_norm0)
+                place = minimise(images, span, place, ridge, slopes, self.inner, terms)
             except Stop:
                 if state.at.x is state.x:
                     raise

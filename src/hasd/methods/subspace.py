@@ -36,6 +36,8 @@ FAR = 16.0
 """The first look is at most so many times the size of z away: where curvature has vanished, Newton's step is absurd."""
 ENDLESS = 1e9
 """How far to look ahead, in sizes of z, where curvature has vanished and f falls without end."""
+FAINT = 16.0
+"""A part of the gradient below so many roundings of its largest term may be nothing but rounding."""
 MOST = 40
 """Points looked at before a direction is given up."""
 
@@ -73,7 +75,19 @@ class Ridge:
         return self.mu * (self.along + c)
 
 
-def minimise(images: Images, span: Span, place: Place, ridge: Ridge, gradient: Small, most: int) -> Place:
+class Terms(NamedTuple):
+    """The sizes of what a gradient is the sum of, by which its rounding is judged."""
+
+    eps: float  # the resolution of its numbers
+    x: float  # ||x||: times the curvature it is one term
+    g: float  # ||grad f(x_0)||: no smaller than the other was
+
+    def rounding(self, curvature: float) -> float:
+        """What a slope along a unit vector may be off by."""
+        return FAINT * self.eps * max(curvature * self.x, self.g)
+
+
+def minimise(images: Images, span: Span, place: Place, ridge: Ridge, gradient: Small, most: int, terms: Terms) -> Place:
     """At most `most` Newton steps, until the gradient in these coordinates, given at first, has fallen enough."""
     W = span.W
     first = size = norm2(gradient)
@@ -91,7 +105,7 @@ def minimise(images: Images, span: Span, place: Place, ridge: Ridge, gradient: S
             break
         before = place
         ray = Ray(images, place, ridge, step, images.expand(W, step))
-        place = search(ray, float(gradient @ step), H, size)
+        place = search(ray, float(gradient @ step), H, size, terms)
         if place.c is before.c:
             break
     return place
@@ -139,7 +153,7 @@ class Ray:
         return look.t - look.derivative / bend if bend > 0.0 else math.nan
 
 
-def search(ray: Ray, slope: float, H: Small, size: float) -> Place:
+def search(ray: Ray, slope: float, H: Small, size: float, terms: Terms) -> Place:
     """A point along the step where f has fallen and its derivative is small, or the step's whole length where f still
     falls there: the next Newton step knows better how to go on.  The damping follows the length that was taken.
     """
@@ -160,7 +174,8 @@ def search(ray: Ray, slope: float, H: Small, size: float) -> Place:
         if not (look.derivative < 0.0 and math.isfinite(look.f)):
             high = look
         elif high is None:
-            if look.derivative < 0.5 * slope and (t < 1.0 or place.damping == 0.0 or not H.any()):
+            steadily = look.derivative < 0.5 * slope and (t < 1.0 or place.damping == 0.0 or not H.any())
+            if steadily and -slope > terms.rounding(float(H.diagonal().max())) * norm2(ray.step):
                 _refuse_endless(ray, ENDLESS * (reach if math.isfinite(reach) else t))
             break
         else:
