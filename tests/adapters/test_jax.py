@@ -22,16 +22,9 @@ from hasd.jax import HASD
 from hasd.jax import hasd as transform
 from hasd.result import Status
 
+pytestmark = pytest.mark.usefixtures("double")
+
 every_L = pytest.mark.parametrize("L", [30.0, None], ids=["declared", "backtracked"])
-
-
-@pytest.fixture(autouse=True)
-def double():
-    """Double precision inside these tests only."""
-    before = jax.config.jax_enable_x64
-    with jax.enable_x64(True):
-        yield
-    assert jax.config.jax_enable_x64 == before
 
 
 def bowl(x, b):

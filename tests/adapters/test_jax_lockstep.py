@@ -29,21 +29,14 @@ from hasd.jax.state import RUNNING, Setting, first
 from hasd.jax.trees import dual, norm, steepest
 from hasd.methods.hasd import AIM, WINDOW, weight
 
+pytestmark = pytest.mark.usefixtures("double")
+
 EPS = 2.0**-52
 MU = 0.02
 SIZE = 8
 
 every_p = pytest.mark.parametrize("p", [2.0, 3.0, np.inf], ids=lambda p: f"p={p:g}")
 with_and_without_mu = pytest.mark.parametrize("mu", [0.0, MU], ids=["mu=0", "mu"])
-
-
-@pytest.fixture(autouse=True)
-def double():
-    """Double precision inside these tests only."""
-    before = jax.config.jax_enable_x64
-    with jax.enable_x64(True):
-        yield
-    assert jax.config.jax_enable_x64 == before
 
 
 @cache

@@ -18,20 +18,13 @@ from hasd.jax import HASDState, eval_params
 from hasd.jax import hasd as transform
 from hasd.result import Status
 
+pytestmark = pytest.mark.usefixtures("double")
+
 every_L = pytest.mark.parametrize("L", [30.0, None], ids=["declared", "backtracked"])
 
 H = np.array([[2.0, 0.5, 0.0], [0.5, 1.0, 0.25], [0.0, 0.25, 0.5]])
 C = np.array([1.0, -2.0, 3.0])
 L_INF = float(np.abs(H).sum())
-
-
-@pytest.fixture(autouse=True)
-def double():
-    """Double precision inside these tests only."""
-    before = jax.config.jax_enable_x64
-    with jax.enable_x64(True):
-        yield
-    assert jax.config.jax_enable_x64 == before
 
 
 def fun(x):

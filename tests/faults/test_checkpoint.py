@@ -4,7 +4,6 @@ import dataclasses
 import errno
 import json
 import os
-import signal
 import threading
 import warnings
 import zipfile
@@ -319,7 +318,7 @@ class TestInterrupt:
         def fun(x):
             calls.append(None)
             if len(calls) == after:
-                signal.raise_signal(signal.SIGINT)
+                raise KeyboardInterrupt
             return smooth(x)
 
         return fun
@@ -343,7 +342,7 @@ class TestInterrupt:
             def callback(x):
                 calls.append(None)
                 if len(calls) == 2:
-                    signal.raise_signal(signal.SIGINT)
+                    raise KeyboardInterrupt
 
             res = hasd.minimize(f, np.ones(12), method=method, tol=0.0, interrupt="return", callback=callback)
         else:

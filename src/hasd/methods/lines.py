@@ -152,20 +152,12 @@ def wolfe(line: Line, f0: float, slope0: float, t: float, eps: float) -> tuple[L
                 low = look
             else:
                 high = look
-        if high is not None and (high.t - low.t <= 1e-12 * high.t or _hidden(high, f0, slope0, eps)):
+        if high is not None and high.t - low.t <= 1e-12 * high.t:
             break
         t = _next_look(low, high)
     if high is None:  # still falling, many orders of magnitude farther on
         raise Stop(Status.UNBOUNDED)
     return best, trials
-
-
-def _hidden(high: Look, f0: float, slope0: float, eps: float) -> bool:
-    """Whether no fall of f before high reaches half of its last digit: f(x + t d) >= f(x) + t <g, d>, by convexity.
-
-    Where f is not finite at high, that says nothing of a fall: the step may yet be short enough.
-    """
-    return math.isfinite(high.f) and -4.0 * high.t * slope0 <= eps * abs(f0)
 
 
 def _next_look(low: Look, high: Look | None) -> float:
