@@ -12,6 +12,14 @@ from scipy.linalg import cho_factor, cho_solve
 import hasd
 from hasd import objectives
 
+BAD_VALUES = {
+    "a vector": lambda x: x,
+    "nothing": lambda x: None,
+    "complex": lambda x: 1.0 + 0j,
+    "text": lambda x: "1.0",
+    "empty": lambda x: [],
+}
+"""Functions whose value is not one real number."""
 NORMS = (2.0, 2.5, 3.0, 4.0, 10.0, np.inf)
 
 

@@ -20,6 +20,9 @@ from .methods.base import State
 from .objectives.operators import same_library
 from .oracle import BlackBox, ObjectiveSource, Source
 
+DEFAULT_MAXITER = 100_000
+"""Where the caller sets no limit at all."""
+
 
 def number(name: str, value: Any, *, least: float, strict: bool = False, finite: bool = True) -> float:
     """A real number not below `least` (above it where strict)."""
@@ -42,6 +45,21 @@ def count(name: str, value: Any, *, least: int) -> float:
     if out != math.inf and out != int(out):
         raise ValueError(f"{name} must be a whole number, got {value!r}")
     return out
+
+
+def limits(maxiter: Any, maxfun: Any, time_limit: Any) -> tuple[float, float, float]:
+    """Iterations, evaluations and seconds; a limit on iterations where the caller sets none at all."""
+    iterations, evaluations = count("maxiter", maxiter, least=0), count("maxfun", maxfun, least=1)
+    seconds = math.inf if time_limit is None else number("time_limit", time_limit, least=0.0, finite=False)
+    if math.isinf(iterations) and math.isinf(evaluations) and math.isinf(seconds):
+        iterations = DEFAULT_MAXITER
+    return iterations, evaluations, seconds
+
+
+def one_of(name: str, value: Any, one: str, other: str) -> None:
+    """One of two words."""
+    if value not in (one, other):
+        raise ValueError(f"{name} must be {one!r} or {other!r}, got {value!r}")
 
 
 def start(x0: Any) -> Array:

@@ -24,9 +24,6 @@ from .result import Status, Stop
 from .snapshot import continued
 from .trace import Recorder
 
-DEFAULT_MAXITER = 100_000
-"""Where the caller sets no limit at all."""
-
 
 def minimize(
     fun: Any,
@@ -139,15 +136,9 @@ def minimize(
     setup = _set_up(fun, x0, args, method, jac, p, L, mu, options)
     tol = inputs.number("tol", tol, least=0.0)
     gtol = 0.0 if gtol is None else inputs.number("gtol", gtol, least=0.0)
-    limit = inputs.count("maxiter", maxiter, least=0)
-    budget = inputs.count("maxfun", maxfun, least=1)
-    seconds = math.inf if time_limit is None else inputs.number("time_limit", time_limit, least=0.0, finite=False)
-    if math.isinf(limit) and math.isinf(budget) and math.isinf(seconds):
-        limit = DEFAULT_MAXITER
-    if goal not in ("value", "gradient"):
-        raise ValueError(f"goal must be 'value' or 'gradient', got {goal!r}")
-    if interrupt not in ("raise", "return"):
-        raise ValueError(f"interrupt must be 'raise' or 'return', got {interrupt!r}")
+    limit, budget, seconds = inputs.limits(maxiter, maxfun, time_limit)
+    inputs.one_of("goal", goal, "value", "gradient")
+    inputs.one_of("interrupt", interrupt, "raise", "return")
     gaps = inputs.bounds(gap_tol, radius, setup.mu, setup.source, setup.in_double)
     rows = inputs.rows(trace)
     path, every = inputs.checkpoint(checkpoint, checkpoint_every)
@@ -161,10 +152,7 @@ def minimize(
     if isinstance(start, tuple):
         res = unstarted(problem, setup.method, recorder, *start)
     else:
-        saver = None
-        if path is not None:
-            about = saving.configuration(problem, setup.method, setup.x0)
-            saver = saving.Saver(path, every, about, problem, recorder, _on_disk(path, resume, start))
+        saver = _saver(path, every, resume, start, setup, problem, recorder)
         with Progress(progress, limit, setup.method.name, gaps) as bar:
 
             def observe(state: State) -> None:
@@ -293,9 +281,15 @@ def _unused(setup: SetUp) -> str:
     return f"Ignored: L, as {setup.method.name} measures its steps itself." if needless else ""
 
 
-def _on_disk(path: Path, resume: Any, start: Any) -> int:
-    """The iteration that the checkpoint holds already; -1 where the run does not come from there."""
-    return start.state.iteration if isinstance(start, loop.Outcome) and Path(resume) == path else -1
+def _saver(
+    path: Path | None, every: int, resume: Any, start: Any, setup: SetUp, problem: Problem, recorder: Recorder
+) -> saving.Saver | None:
+    """What writes the run to disk, if it is to be written; what it comes from is there already."""
+    if path is None:
+        return None
+    there = isinstance(start, loop.Outcome) and Path(resume) == path
+    about = saving.configuration(problem, setup.method, setup.x0)
+    return saving.Saver(path, every, about, problem, recorder, start.state.iteration if there else -1)
 
 
 def _first(oracle: Oracle, setup: SetUp) -> Evaluation | tuple[Evaluation, Status]:

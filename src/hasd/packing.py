@@ -22,7 +22,7 @@ from .methods.heavy_ball import HeavyBallState
 from .methods.pairs import Pairs
 from .methods.span import Span
 from .objectives.images import Basis, Point
-from .objectives.losses import Expansion
+from .objectives.loss import Expansion
 from .oracle import Evaluation
 from .snapshot import Memory, Snapshot
 

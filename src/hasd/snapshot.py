@@ -83,7 +83,7 @@ class Snapshot:
         return Outcome(self.state, self.memory.smallest, Status.MAXITER)
 
 
-def continued(state: State, problem: Problem, recorder: Recorder) -> State | Outcome:
+def continued(state: State, problem: Problem, recorder: Recorder) -> State:
     """Where ``resume=res.state`` begins: with the memory of the run it came from, but counts and a trace of its own."""
     memory: Memory | None = state.memory
     if memory is None:

@@ -4,19 +4,13 @@ import numpy as np
 import pytest
 
 import hasd
+from support import BAD_VALUES
 
 BLACK_BOX = [name for name in hasd.methods() if name not in ("hasd-subspace", "hasd-cg")]  # they need an objective
 every_black_box = pytest.mark.parametrize("method", BLACK_BOX)
 every_method = pytest.mark.parametrize("method", hasd.methods())
 declared_and_not = pytest.mark.parametrize("L", [None, 30.0], ids=["backtracked", "declared"])
 
-BAD_VALUES = {
-    "a vector": lambda x: x,
-    "nothing": lambda x: None,
-    "complex": lambda x: 1.0 + 0j,
-    "text": lambda x: "1.0",
-    "empty": lambda x: [],
-}
 
 CURVATURE, TARGET = np.array([0.5, 2.0, 7.0]), np.array([1.0, -2.0, 0.5])
 BOWL = hasd.objectives.Quadratic(np.diag(CURVATURE), -CURVATURE * TARGET)

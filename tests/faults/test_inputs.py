@@ -7,6 +7,7 @@ import pytest
 
 import hasd
 from hasd.methods.heavy_ball import HeavyBall
+from support import BAD_VALUES
 
 NAN, INF = float("nan"), float("inf")
 
@@ -189,13 +190,6 @@ BAD_GRADIENTS = {
     "nothing": lambda x: None,
     "complex": lambda x: np.ones(2) * 1j,
     "text": lambda x: ["a", "b"],
-}
-BAD_VALUES = {
-    "a vector": lambda x: x,
-    "nothing": lambda x: None,
-    "complex": lambda x: 1.0 + 0j,
-    "text": lambda x: "1.0",
-    "empty": lambda x: [],
 }
 
 

@@ -13,7 +13,8 @@ from scipy.sparse.linalg import LinearOperator
 from hasd.arrays import largest
 from hasd.objectives.affine import Affine
 from hasd.objectives.images import Basis, LocalImages, Point, Small, Store
-from hasd.objectives.losses import Expansion, LogisticLoss, LogSumExpLoss, Loss, SymmetricSoftmaxLoss
+from hasd.objectives.loss import Expansion, Loss
+from hasd.objectives.losses import LogisticLoss, LogSumExpLoss, SymmetricSoftmaxLoss
 from hasd.objectives.operators import Vector, entries_a_row, is_sparse, quiet
 
 

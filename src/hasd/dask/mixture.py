@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from hasd.objectives.losses import LogisticLoss, LogSumExpLoss, Loss, PowerLoss, SquareLoss, SymmetricSoftmaxLoss
+from hasd.objectives.loss import Loss
+from hasd.objectives.losses import LogisticLoss, LogSumExpLoss, PowerLoss, SquareLoss, SymmetricSoftmaxLoss
 from hasd.objectives.operators import Vector
 
 

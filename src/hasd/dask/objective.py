@@ -14,7 +14,7 @@ from hasd.dask.mixture import Mixture
 from hasd.dask.pools import Pool
 from hasd.objectives.base import Objective, in_precision_of
 from hasd.objectives.images import NUMPY, Images
-from hasd.objectives.losses import Loss
+from hasd.objectives.loss import Loss
 from hasd.objectives.operators import Vector, as_point, as_scalar, quiet
 from hasd.objectives.smoothness import Smoothness, add_ridge
 

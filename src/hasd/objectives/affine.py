@@ -12,10 +12,10 @@ from hasd.geometry import dot
 from hasd.objectives import dual
 from hasd.objectives.base import Objective, in_precision_of
 from hasd.objectives.images import Images, LocalImages
+from hasd.objectives.loss import Loss
 from hasd.objectives.losses import (
     LogisticLoss,
     LogSumExpLoss,
-    Loss,
     PowerLoss,
     SquareLoss,
     SymmetricSoftmaxLoss,

@@ -17,7 +17,8 @@ from array_api_compat import device
 
 from hasd.arrays import Array, largest, like, namespace, to_numpy, vanishes, written, zeros
 from hasd.geometry import dot
-from hasd.objectives.losses import Expansion, Loss, SquareLoss
+from hasd.objectives.loss import Expansion, Loss
+from hasd.objectives.losses import SquareLoss
 from hasd.objectives.operators import Vector
 
 BLOCK = 1024

@@ -24,7 +24,8 @@ from ..methods.hasd_subspace import HASDSubspace
 from ..methods.span import Span
 from ..objectives.affine import Affine
 from ..objectives.images import Basis, Store
-from ..objectives.losses import Loss, SquareLoss
+from ..objectives.loss import Loss
+from ..objectives.losses import SquareLoss
 from ..objectives.operators import Matrix, Vector, apply, is_sparse
 from ..oracle import Evaluation
 
