@@ -115,7 +115,7 @@ def test_same_value_as_the_whole_program_to_1e_9():
 
 def test_the_rows_exchange(monkeypatch):
     """Without the smoothed stage the exchange alone gets there, in more programs."""
-    A, b = gaussian(3000, 10)
+    A, b = gaussian(3000, 30)
     res = hasd.chebyshev(A, b)
     module = sys.modules["hasd.problems.chebyshev"]  # the function has its name
     monkeypatch.setattr(module, "LEVELS", ())
