@@ -65,6 +65,7 @@ class Convexity:
         above, at, where = max(forward, backward)
         if above > noise:
             self.violation = (
-                f"The function is not convex: the cut at iteration {at} is {above:.3g} above the value at iteration "
-                f"{where}, where rounding explains {noise:.1g}; nothing is certified."
+                f"The function is not convex, or noisy, or its gradient is wrong: the cut at iteration {at} is "
+                f"{above:.3g} above the value at iteration {where}, where rounding explains {noise:.1g}; nothing is "
+                "certified."
             )

@@ -30,7 +30,7 @@ class Status(Enum):
     NONFINITE_START = (12, "The value or the gradient at x0 is not finite.")
     UNBOUNDED = (13, "The function is unbounded below: it took the value -inf, or falls without end along a line.")
     GAP = (14, "Converged: the certified gap is within gap_tol.")
-    NONCONVEX = (15, "No further progress is possible, and the function is not convex.")
+    NONCONVEX = (15, "No further progress is possible, and the function is not convex, or noisy.")
     INTERRUPTED = (16, "Interrupted by the user.")
     CALLBACK = (99, "`callback` raised `StopIteration`.")
 

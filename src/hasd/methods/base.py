@@ -17,11 +17,13 @@ from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from ..arrays import Array, largest
 from ..estimate import Certificate, Estimate, rounding
-from ..geometry import Geometry, dot, gain, lift
+from ..geometry import Geometry, dot, gain, lift, norm2
 from ..oracle import Evaluation, Oracle
 from ..result import Status, Stop
 from ..search import NONFINITE_LIMIT
 
+FAINT = 64.0
+"""A part of the gradient below so many roundings of its largest term may be nothing but rounding."""
 IDLE = 20
 """Iterations in a row in which neither f nor ||g|| falls, after which there is nothing more to gain."""
 
@@ -138,6 +140,26 @@ class Standing(NamedTuple):
 
 
 UNTRIED = Standing()
+
+
+class Terms(NamedTuple):
+    """The sizes of what a gradient is the sum of, by which its rounding is judged."""
+
+    eps: float  # the resolution of its numbers
+    x: float  # ||x||: times the curvature it is one term
+    g: float  # ||grad f(x_0)||: no smaller than the other was
+
+    @classmethod
+    def of(cls, state: State) -> Terms:
+        """Those at the state's own point."""
+        return cls(state.at.eps, norm2(state.x), state.grad_norm0)
+
+    def rounding(self, curvature: float) -> float:
+        """What a slope along a unit vector may be off by.
+
+        Curvature that is rounding would have put the minimiser many times farther away than x is.
+        """
+        return FAINT * self.eps * max(curvature * self.x, self.g)
 
 
 def weighed(estimate: Estimate, e: Evaluation, f: float) -> Estimate:

@@ -31,15 +31,13 @@ from ..geometry import Array, dot, norm2, unit
 from ..objectives.images import Images, Point
 from ..oracle import Evaluation
 from ..result import Status, Stop
-from .base import UNTRIED, Problem, Standing, State, advanced, first_state, weighed
+from .base import UNTRIED, Problem, Standing, State, Terms, advanced, first_state, weighed
 from .lines import ImageLine, evaluated
 
 REFRESH, FALLEN = 100, 0.03
 """Iterations, and the fall of ||g||, after which the gradient is compared with one made anew from x."""
 DRIFT = 0.1
 """Where they differ by more than this part, the new one is taken and the directions start anew."""
-FAINT = 16.0
-"""A part of Hx + c below so many roundings of its largest term may be nothing but rounding."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -84,7 +82,8 @@ class HASDCG:
             return self._anew(problem, state)
         line = ImageLine(problem, e.x, d, state.point)
         bend, size = line.bend(), norm2(d)
-        if not bend > e.eps * state.steepest * size * size and self._falls(state, -slope / size):
+        flat = not bend > e.eps * state.steepest * size * size
+        if flat and -slope / size > Terms.of(state).rounding(state.steepest):
             raise Stop(Status.UNBOUNDED)
         if not bend > 0.0:
             return self._anew(problem, state)
@@ -98,14 +97,6 @@ class HASDCG:
         moved = advanced(problem, state, there, estimate, 1, standing=state.standing.after(there), **kept)
         due = moved.age >= REFRESH or there.norm2 <= FALLEN * state.compared
         return compared(problem, moved) if due else moved
-
-    @staticmethod
-    def _falls(state: CGState, fall: float) -> bool:
-        """Whether f, which falls so much along a unit vector without curvature, does so beyond the gradient's rounding.
-
-        Curvature that is rounding would have put the minimiser many times farther away than x is.
-        """
-        return fall > FAINT * state.at.eps * max(state.steepest * norm2(state.x), state.grad_norm0)
 
     def _anew(self, problem: Problem, state: CGState) -> CGState:
         """No decrease: from the gradient alone; where that is what failed, the end."""

@@ -25,7 +25,7 @@ from ..geometry import dot, norm2
 from ..objectives.images import Point
 from ..oracle import Evaluation
 from ..result import Status, Stop
-from .base import UNTRIED, Problem, Standing, State, advanced, first_state, weighed, whole
+from .base import UNTRIED, Problem, Standing, State, Terms, advanced, first_state, weighed, whole
 from .lines import BlackBoxLine, ImageLine, Line, evaluated, wolfe
 from .pairs import NO_PAIRS, Pairs
 
@@ -74,7 +74,8 @@ class HASDQN:
                 line = BlackBoxLine(problem, e.x, d)
             else:
                 line = ImageLine(problem, e.x, d, state.point)
-            look, trials = wolfe(line, e.f, slope, line.first(slope, 1.0), e.eps)
+            faint = Terms.of(state).rounding(state.pairs.steepest) * norm2(d)
+            look, trials = wolfe(line, e.f, slope, line.first(slope, 1.0), e.eps, faint)
             if look is not None:
                 return self._next(problem, state, pairs, *line.take(look), trials)
         if state.age > 0 and state.point is not None:

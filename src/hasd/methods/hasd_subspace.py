@@ -40,9 +40,9 @@ from ..geometry import dot, norm2
 from ..objectives.images import Images, Point, Small
 from ..oracle import Evaluation
 from ..result import Status, Stop
-from .base import UNTRIED, Problem, Standing, State, advanced, first_state, weighed, whole
+from .base import UNTRIED, Problem, Standing, State, Terms, advanced, first_state, weighed, whole
 from .span import Span
-from .subspace import Place, Ridge, Terms, minimise
+from .subspace import Place, Ridge, minimise
 
 WHOLE, LEAST, MOST = 128, 16, 64
 """Directions kept: all of a space of that dimension, and between these in a larger one."""
@@ -117,8 +117,7 @@ class HASDSubspace:
         slopes = images.slopes(span.W, state.point) + ridge.gradient(place.c)
         if state.age == 0 or norm2(h - slopes[: h.size]) <= DISAGREE * e.norm2:
             try:
-                terms = Terms(e.eps, norm2(state.x), state.grad_norm0)
-                place = minimise(images, span, place, ridge, slopes, self.inner, terms)
+                place = minimise(images, span, place, ridge, slopes, self.inner, Terms.of(state))
             except Stop:
                 if state.at.x is state.x:
                     raise

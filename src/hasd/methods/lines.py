@@ -125,8 +125,11 @@ def evaluated(problem: Problem, x: Array, point: Point) -> Evaluation:
     return problem.oracle.evaluation(x, point.value + 0.5 * ridge * dot(x, x), g)
 
 
-def wolfe(line: Line, f0: float, slope0: float, t: float, eps: float) -> tuple[Look | None, int]:
-    """A look with Wolfe's conditions, or the best one that decreases f; None where none does."""
+def wolfe(line: Line, f0: float, slope0: float, t: float, eps: float, faint: float = 0.0) -> tuple[Look | None, int]:
+    """A look with Wolfe's conditions, or the best one that decreases f; None where none does.
+
+    A slope of size `faint` or less may be rounding, and then so may be that f falls ever faster, as no convex f does.
+    """
     if not slope0 < 0.0:
         return None, 0
     low, high = Look(0.0, f0, slope0, None), None  # type: ignore[arg-type]
@@ -156,7 +159,9 @@ def wolfe(line: Line, f0: float, slope0: float, t: float, eps: float) -> tuple[L
             break
         t = _next_look(low, high)
     if high is None:  # still falling, many orders of magnitude farther on
-        raise Stop(Status.UNBOUNDED)
+        if -slope0 > faint or low.slope > 2.0 * slope0:
+            raise Stop(Status.UNBOUNDED)
+        return None, trials
     return best, trials
 
 

@@ -65,6 +65,11 @@ class Pairs:
         store.used = end + 2
         return store.rows[end - kept : store.used], store, store.used
 
+    @property
+    def steepest(self) -> float:
+        """The largest curvature <y, y>/<s, y> among the pairs; 0 without."""
+        return float((self.inner[1].diagonal() / self.inner[0].diagonal()).max(initial=0.0))
+
     def times(self, g: Array) -> Array:
         """H g; g itself without pairs."""
         if self.rows is None:

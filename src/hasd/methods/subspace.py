@@ -19,6 +19,7 @@ from ..estimate import rounding
 from ..geometry import dot, norm2
 from ..objectives.images import Basis, Image, Images, Point, Small
 from ..result import Status, Stop
+from .base import Terms
 from .span import Span
 
 FLOOR = 1e-12
@@ -36,8 +37,6 @@ FAR = 16.0
 """The first look is at most so many times the size of z away: where curvature has vanished, Newton's step is absurd."""
 ENDLESS = 1e9
 """How far to look ahead, in sizes of z, where curvature has vanished and f falls without end."""
-FAINT = 16.0
-"""A part of the gradient below so many roundings of its largest term may be nothing but rounding."""
 MOST = 40
 """Points looked at before a direction is given up."""
 
@@ -73,18 +72,6 @@ class Ridge:
     def gradient(self, c: Small) -> Small:
         """Its gradient."""
         return self.mu * (self.along + c)
-
-
-class Terms(NamedTuple):
-    """The sizes of what a gradient is the sum of, by which its rounding is judged."""
-
-    eps: float  # the resolution of its numbers
-    x: float  # ||x||: times the curvature it is one term
-    g: float  # ||grad f(x_0)||: no smaller than the other was
-
-    def rounding(self, curvature: float) -> float:
-        """What a slope along a unit vector may be off by."""
-        return FAINT * self.eps * max(curvature * self.x, self.g)
 
 
 def minimise(images: Images, span: Span, place: Place, ridge: Ridge, gradient: Small, most: int, terms: Terms) -> Place:
