@@ -6,7 +6,7 @@ import math
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from typing import Any
 
@@ -22,6 +22,8 @@ GRADIENT_TOL, MINIMAX_TOL, LP_TOL, TRANSPORT_TOL = 1e-8, 1e-9, 1e-8, 1e-6
 REG = 0.01
 """The default regularisation of transport, as a part of the costs' range."""
 
+SEPARATED = "This x separates the labels: no x is best, as the value falls to 0 along it; --ridge gives a best one."
+"""A logistic loss without a minimiser."""
 LATE = 10
 """Steps towards the certificate where the time is up already."""
 FAR = ", unless it is over 100 times as large as this x and its Newton step"
@@ -152,8 +154,11 @@ def _logistic(data: Pair, settings: Settings) -> Found:
 
     ridge = settings.ridge or 0.0
     notes = ("The ridge holds the intercept too.",) if ridge and settings.intercept else ()
-    f = Logistic(_matrix(data, settings), data.b, ridge=ridge)
-    return _smooth(f, data, settings, {"ridge": ridge}, notes)
+    A = _matrix(data, settings)
+    found = _smooth(Logistic(A, data.b, ridge=ridge), data, settings, {"ridge": ridge}, notes)
+    if ridge == 0.0 and np.all(data.b * (A @ found.res.x) > 0.0):
+        return replace(found, notes=(*found.notes, SEPARATED))
+    return found
 
 
 def _lse(data: Pair, settings: Settings) -> Found:
