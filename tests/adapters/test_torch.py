@@ -5,7 +5,6 @@ import io
 import math
 import pickle
 
-import numpy as np
 import pytest
 import torch
 from torch.optim import lr_scheduler
@@ -390,66 +389,3 @@ class TestFaults:
             optimizer.step(closure)
             careless.step(without_clearing)
         assert torch.equal(joined(one), joined(two))
-
-
-class TestMinimize:
-    @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-    @pytest.mark.parametrize("shape", [(), (12,), (3, 4), (2, 3, 2)])
-    def test_any_shape_and_either_type(self, shape, dtype):
-        aim = torch.full(shape, 2.0, dtype=dtype)
-        x0 = torch.zeros(shape, dtype=dtype, requires_grad=True)
-        seen = []
-        res = minimize(lambda x, c: torch.sum((x - c) ** 2), x0, (aim,), callback=seen.append, tol=1e-4)
-        assert res.success and res.x.shape == res.jac.shape == x0.shape
-        assert res.x.dtype == res.jac.dtype == dtype and not res.x.requires_grad
-        assert torch.allclose(res.x, aim, atol=1e-3) and x0.grad is None and float(x0.detach().sum()) == 0.0
-        assert seen and all(x.shape == x0.shape for x in seen)
-
-    def test_it_is_the_core_with_autograds_gradient(self):
-        x0 = torch.zeros(12, dtype=torch.float64)
-        one = minimize(loss_at, x0, method="hasd", p=math.inf, maxiter=20)
-        other = hasd.minimize(value_and_grad, x0, jac=True, method="hasd", p=math.inf, maxiter=20)
-        assert torch.equal(one.x, other.x) and one.nfev == other.nfev
-
-    def test_the_newer_callback_and_its_end(self):
-        seen = []
-
-        def callback(*, intermediate_result):
-            seen.append(intermediate_result)
-            if len(seen) == 2:
-                raise StopIteration
-
-        res = minimize(lambda x: torch.sum((x - 1) ** 4), torch.zeros(2, 2, dtype=torch.float64), callback=callback)
-        assert res.status == 99 and len(seen) == 2 and seen[0].x.shape == (2, 2)
-
-    @pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
-    def test_where_autograd_is_off(self, mode):
-        with mode():
-            assert minimize(lambda x: torch.sum((x - 1) ** 2), torch.zeros(2)).success
-
-    def test_one_further_argument_need_be_no_tuple(self):
-        res = minimize(lambda x, c: torch.sum((x - c) ** 2), torch.zeros(3, dtype=torch.float64), torch.arange(3.0))
-        assert torch.allclose(res.x, torch.arange(3.0, dtype=torch.float64), atol=1e-5)
-
-    def test_part_of_x_may_be_unused(self):
-        res = minimize(lambda x: (x[0] - 1) ** 2, torch.zeros(3, dtype=torch.float64))
-        np.testing.assert_allclose(res.x.numpy(), [1.0, 0.0, 0.0], atol=1e-6)
-
-    @pytest.mark.parametrize(
-        ("fun", "x0", "options", "match"),
-        [
-            (torch.sum, np.zeros(3), {}, "x0 must be a torch.Tensor, got ndarray"),
-            (torch.sum, torch.zeros(3, dtype=torch.float16), {}, "x0 must be float32 or float64"),
-            (torch.sum, torch.zeros(3), {"jac": True}, "jac must not be given"),
-            (3.0, torch.zeros(3), {}, "fun must be callable"),
-            (lambda x: 1.0, torch.zeros(3), {}, "fun must return a torch.Tensor, got float"),
-            (lambda x: 2 * x, torch.zeros(3), {}, r"one element, got shape \(3,\)"),
-            (lambda x: torch.zeros(()), torch.zeros(3), {}, "autograd sees no dependence"),
-            (lambda x: torch.ones(1, requires_grad=True) ** 2, torch.zeros(3), {}, "autograd sees no dependence"),
-            (hasd.objectives.LeastSquares([[1.0]], [1.0]), torch.zeros(1), {}, "give it to hasd.minimize"),
-            (torch.sum, torch.zeros(3), {"callback": 3}, "callback must be callable"),
-        ],
-    )
-    def test_what_is_refused(self, fun, x0, options, match):
-        with pytest.raises(TypeError, match=match):
-            minimize(fun, x0, **options)
