@@ -3,12 +3,13 @@ PYTHON ?= python3
 BIN := .venv/bin
 OUT ?= demo
 
-.PHONY: help demo test test-all bench docs lint clean
+.PHONY: help demo test test-all coverage bench docs lint clean
 
 help:
 	@echo "make demo      the paper's comparison: figure, rows and report in $(OUT)/ (under two minutes)"
 	@echo "make test      the test suite"
 	@echo "make test-all  the test suite with every optional library (PyTorch, JAX, Dask, benchopt)"
+	@echo "make coverage  the same, with the lines of src/hasd that no test runs (at most 5%; about half an hour)"
 	@echo "make bench     benchmarks against other solvers"
 	@echo "make docs      the documentation, its examples executed, in docs/_build/html"
 	@echo "make lint      ruff and mypy"
@@ -29,6 +30,9 @@ test: .venv/.with-unit
 
 test-all: .venv/.with-test
 	$(BIN)/python -m pytest -q -n auto --dist loadgroup -rs
+
+coverage: .venv/.with-test
+	$(BIN)/python -m pytest -q -n auto --dist loadgroup --cov --cov-report=term
 
 bench: .venv/.with-bench
 	$(BIN)/python -m benchmarks

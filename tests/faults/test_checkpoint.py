@@ -246,6 +246,19 @@ class TestDamage:
             np.testing.assert_array_equal(again.x, expected.x)
         assert noticed > 40  # the rest hit what zip keeps twice, or does not look at
 
+    @pytest.mark.parametrize("which", ["checksum", "about", "a column"])
+    def test_what_zip_finds_intact_must_fit_the_checksum(self, tmp_path, which):
+        path = tmp_path / "run.npz"
+        saved(path)
+        Path(f"{path}.previous").unlink()
+        with np.load(path) as file:
+            columns = {name: file[name].copy() for name in file.files}
+        name = next(iter(columns.keys() - {"checksum", "about"})) if which == "a column" else which
+        columns[name].reshape(-1).view(np.uint8)[0] ^= 1
+        np.savez(path, **columns)
+        with pytest.raises(ValueError, match="is damaged: its checksum does not fit"):
+            resumed(path)
+
     def test_both_damaged(self, tmp_path):
         path = tmp_path / "run.npz"
         saved(path)

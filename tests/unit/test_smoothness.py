@@ -21,6 +21,7 @@ from hasd.objectives import (
     SymmetricSoftmax,
     norms,
 )
+from hasd.objectives.transport import SemiDual
 
 PS = [2.0, 2.5, 3.0, 4.0, 10.0, math.inf]
 n, d = 12, 6
@@ -257,3 +258,24 @@ def test_the_constant_is_a_float_that_travels():
     twin = pickle.loads(pickle.dumps(L))
     assert twin == 1.5 and twin.exact is True and isinstance(L, float)
     assert f"{L:.2f}" == "1.50" and repr(L) == "Smoothness(1.5, exact=True)"
+
+
+@pytest.mark.parametrize("p", PS)
+class TestSemiDualOfTransport:
+    @pytest.mark.parametrize("columns", [1, 2, 7])
+    def test_never_exceeded(self, p, columns):
+        """f(x + s) <= f(x) + <g, s> + L/2 ||s||^2."""
+        b = np.geomspace(1.0, 0.1, columns)
+        f = SemiDual(rng.random((5, columns)), np.full(5, 0.2), b / b.sum(), reg=0.05)
+        L = f.smoothness(p)
+        assert L.exact == (L == 0.0) == (columns == 1)
+        for scale in (1e-3, 0.1, 1.0, 10.0):
+            x, s = scale * rng.standard_normal((2, columns))
+            value, g = f.value_and_grad(x)
+            assert f(x + s) <= value + g @ s + 0.5 * L * Lp(p).norm(s) ** 2 + 1e-13
+
+    def test_reached_by_two_columns_that_share_all_rows(self, p):
+        f = SemiDual(np.zeros((3, 2)), np.full(3, 1 / 3), np.full(2, 0.5), reg=1.0)
+        s = 1e-3 * Lp(p).steepest(np.array([1.0, -1.0]) / f.root)
+        second = f(s) + f(-s) - 2.0 * f(np.zeros(2))
+        assert second == pytest.approx(f.smoothness(p) * Lp(p).norm(s) ** 2, rel=1e-4)
