@@ -75,7 +75,7 @@ def search(
     least, most = window
     aim = middle(least, most) if target is None else target
     low, high = SMALLEST, GREATEST
-    above: Found[T] | None = None
+    above: tuple[float, float, T] | None = None
     u, trials, nonfinite, guided = start, 0, 0, 0
     while True:
         c, payload = residual(u)
@@ -90,11 +90,9 @@ def search(
         else:
             nonfinite = 0
             if c > most:
-                high, above = min(high, u), Found(u, c, payload, trials, Ending.JUMP)
+                high, above = min(high, u), (u, c, payload)
             else:
                 low = max(low, u)
-        if not low * (1.0 + 2.0**-51) < high:
-            break
         if bisect is not None:
             u = bisect(low, high)
         else:
@@ -102,8 +100,8 @@ def search(
             guided += 1
             bisects = guided > FIXED_POINT_TRIALS and guided % 2 == 0
             u = guess if low < guess < high and not bisects else middle(low, high)
-        if not low < u < high:
+        if not low < u < high:  # the bracket is at machine resolution
             break
     if above is None:
         return Found(u, math.nan, None, trials, Ending.FAILED)
-    return Found(above.u, above.residual, above.payload, trials, Ending.JUMP)
+    return Found(*above, trials, Ending.JUMP)

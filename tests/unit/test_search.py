@@ -66,7 +66,8 @@ def test_twenty_non_finite_trials_end_it():
     found = search(lambda u: (math.nan, u), 1.0, WINDOW)
     assert found.ending is Ending.NONFINITE
     assert found.trials == 20
-    assert found.payload is None
+    assert found.payload is None and math.isnan(found.residual)
+    assert found.u > 1.0  # the last one tried
 
 
 def test_a_non_finite_trial_moves_towards_large_u():
@@ -166,6 +167,7 @@ def test_the_bracket_never_grows():
 def test_a_search_that_failed_says_so_in_every_field():
     found = search(lambda u: (0.1, u), 1.0, WINDOW)
     assert (found.ending, found.payload) == (Ending.FAILED, None) and math.isnan(found.residual)
+    assert found.u >= 0.99 * GREATEST  # where it was looked for in vain
     jump = search(lambda u: (0.3 if u < 2.0 else 5.0, u), 1.0, WINDOW)
     assert (jump.residual, jump.payload) == (5.0, jump.u) and 2.0 <= jump.u <= 2.0 * (1 + 2.0**-50)
 
@@ -198,3 +200,16 @@ def test_a_non_finite_trial_closes_the_bracket_from_below():
 
     search(lambda u: (math.nan if u < 5.0 else 1.5, u), 4.0, WINDOW, bisect=rule)
     assert asked == [(4.0, GREATEST)]
+
+
+@pytest.mark.parametrize("start", [2.0, 4.0])
+def test_a_proposal_on_the_brackets_end_is_no_proposal(start):
+    """2 proposes 4, and 4 proposes 2: what was tried already is not tried again, the middle is."""
+    seen, found = trials_of(lambda u: {2.0: 0.625, 4.0: 2.5}.get(u, 1.5), start, target=1.25)
+    assert seen == pytest.approx([start, 6.0 - start, middle(2.0, 4.0)])
+    assert found.ending is Ending.FOUND
+
+
+def test_a_small_residual_is_still_divided_by():
+    assert trials_of(lambda u: 0.25 if u == 3.0 else 1.5, 3.0, target=1.0)[0] == [3.0, 12.0]
+    assert trials_of(lambda u: 0.01 if u == 3.0 else 1.5, 3.0, target=1.0)[0] == [3.0, pytest.approx(300.0)]
