@@ -3,13 +3,14 @@ PYTHON ?= python3
 BIN := .venv/bin
 OUT ?= demo
 
-.PHONY: help demo test test-all coverage bench docs lint clean
+.PHONY: help demo test test-all coverage mutation bench docs lint clean
 
 help:
 	@echo "make demo      the paper's comparison: figure, rows and report in $(OUT)/ (under two minutes)"
 	@echo "make test      the test suite"
 	@echo "make test-all  the test suite with every optional library (PyTorch, JAX, Dask, benchopt)"
 	@echo "make coverage  the same, with the lines of src/hasd that no test runs (at most 5%; about half an hour)"
+	@echo "make mutation  changes to geometry, estimate and search that no test notices (about half an hour)"
 	@echo "make bench     benchmarks against other solvers"
 	@echo "make docs      the documentation, its examples executed, in docs/_build/html"
 	@echo "make lint      ruff and mypy"
@@ -34,6 +35,10 @@ test-all: .venv/.with-test
 coverage: .venv/.with-test
 	$(BIN)/python -m pytest -q -n auto --dist loadgroup --cov --cov-report=term
 
+mutation: .venv/.with-mutation
+	$(BIN)/mutmut run
+	$(BIN)/mutmut results
+
 bench: .venv/.with-bench
 	$(BIN)/python -m benchmarks
 
@@ -48,4 +53,4 @@ lint: .venv/.with-lint
 	$(BIN)/mypy
 
 clean:
-	rm -rf .venv $(OUT) build dist docs/_build docs/gallery .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv $(OUT) build dist docs/_build docs/gallery mutants .coverage* .pytest_cache .mypy_cache .ruff_cache .hypothesis
