@@ -4,11 +4,12 @@ Problem.    min f(x) = ||Ax - b||_inf; dual: max -<b, w> over A^T w = 0, ||w||_1
 Algorithm.  Least squares in coordinates where A has orthonormal columns; the smoothed maximum with decreasing alpha by
             `hasd.minimize`, on the rows with large residuals and some others; then linear programs on the rows that are
             nearly active, checked against all rows, rows exchanged until bound and value meet.
-Guarantee.  `lower` <= min f <= `fun`.  `fun` is computed from x over all rows; `lower` from the multipliers projected
-            so that A^T w = 0 to rounding, w = `multipliers` on the rows `active`: anyone can check it.  Rounding in A
-            itself is not charged: columns of condition k leave `lower` uncertain by about k 2^-52 of it.  The programs'
-            values increase strictly, so that the exchange ends.  Columns that depend on others to rounding get 0, and
-            `lower` is for those that are left.
+Guarantee.  `lower` <= min f for the numbers A and b are, all rounding charged, whatever the condition of the columns:
+            `multipliers` on the rows `active` are w to float64, w itself has twice the digits, and what it leaves of
+            A^T w is charged with how far from 0 a best x can be.  `fun` is max|Ax - b| as computed over all rows:
+            rounding there is not charged, and where it takes `fun` below the minimum `lower` goes with it.  The
+            programs' values increase strictly, so that the exchange ends.  Columns that depend on others to rounding
+            get 0 where A is dense, and `lower` is for those that are left.
 Reference.  Cheney (1966), chapter 2, for the exchange; Barrodale & Phillips (1975) for the linear program.
 
 >>> import numpy as np
@@ -39,7 +40,7 @@ from ..minimize import minimize
 from ..objectives import SymmetricSoftmax
 from ..objectives.operators import Matrix, Vector, as_data, as_matrix, as_scalar, is_sparse, quiet
 from ..result import Status
-from . import rows, vertex
+from . import proof, rows, vertex
 from .coordinates import BLOCK, Coordinates
 
 LEVELS = (0.1, 0.01)
@@ -65,6 +66,10 @@ TINY = 1e-140
 """Columns with no larger entry are brought to size 1 first: they have no squares either."""
 LOOSE = 1e-6
 """A relative gap that may be called closed to rounding where rounding explains it; beyond, it is no success."""
+NEIGHBOURS = 1
+"""Times the rank: rows beside the active ones that say how far from 0 a best point can be."""
+PROVED = 1.0 - 2.0**-40
+"""The part of what multipliers promise that a bound is to keep, or more rows are asked."""
 ROUNDS = 200
 """Linear programs at most, unless the caller says otherwise."""
 
@@ -84,10 +89,15 @@ class Search:
     r: Vector = field(default_factory=lambda: np.zeros(0))  # its residuals
     active: Vector = field(default_factory=lambda: np.zeros(0, dtype=int))  # the rows that prove the lower bound
     weights: Vector = field(default_factory=lambda: np.zeros(0))
+    reach: Vector = field(init=False)  # no |x_j| of a best point is larger
+    ignored: Vector = field(default_factory=lambda: np.zeros(0, dtype=int))  # columns, of those with coordinates
     nit: int = 0  # iterations of the smoothed problem
     nlp: int = 0
     nprod: int = 0  # products with all of A
     trace: dict[str, list[float]] = field(default_factory=lambda: {"seconds": [], "fun": [], "lower": []})
+
+    def __post_init__(self) -> None:
+        self.reach = np.full(self.coordinates.rank, math.inf)
 
     def look(self, y: Vector) -> Vector:
         """The residuals at y, over all rows; the best point is kept."""
@@ -97,15 +107,56 @@ class Search:
         upper = float(np.abs(r).max())
         if upper < self.upper:
             self.upper, self.x, self.y, self.r = upper, x, y, r
-            self.lower = min(self.lower, upper)  # a bound that rounding took too far
+            self.lower = min(self.lower, upper)  # where rounding of Ax - b takes the value below the minimum
         return r
 
-    def bound(self, which: Vector, weights: Vector) -> None:
-        """A lower bound from weights on those rows, kept where it is better."""
-        columns = self.coordinates.columns(which)
-        low, weights = vertex.lower_bound(columns, weights, self.r[which], self.upper)
+    def _image(self, y: Vector) -> Vector:
+        """Qy, over all rows."""
+        self.nprod += 1
+        return self.coordinates.residual(self.coordinates.x(y), np.zeros(len(self.b)))
+
+    def bound(self, which: Vector, weights: Vector, others: Vector) -> None:
+        """A lower bound from weights on those rows, kept where it is better; other rows say how far x can be."""
+        near = np.concatenate((which, others))
+        if self._proves(which, weights, near[: which.size + NEIGHBOURS * self.coordinates.rank]):
+            return
+        # what balances a row that is short beside others is below the linear program's tolerance: it is found here
+        added = np.setdiff1d(near[rows.pivots(self.coordinates.columns(near))], which)
+        self._proves(np.concatenate((which, added)), np.concatenate((weights, np.zeros(added.size))), near)
+
+    def _proves(self, which: Vector, weights: Vector, near: Vector) -> bool:
+        """Whether weights on those rows prove what they promise; the bound is kept where it is better."""
+        dual = proof.dual(self.coordinates.columns(which), weights, self.b[which])
+        if dual is None or not dual.value > self.lower:
+            return dual is not None
+        low = dual.lower(self.reach)
+        for measure in (self._measure, self._measure_far):
+            if not low > PROVED * dual.value:
+                measure(near)
+                low = dual.lower(self.reach)
         if low > self.lower:
-            self.lower, self.active, self.weights = min(low, self.upper), which, weights
+            some = dual.weights != 0.0
+            self.lower, self.active, self.weights = min(low, self.upper), which[some], dual.weights[some]
+        return low > PROVED * dual.value
+
+    def _measure(self, near: Vector) -> None:
+        """How far from 0 a best point can be, by those rows."""
+        far = proof.reach(self.coordinates.columns(near), self.b[near], float(np.abs(self.b).max()))
+        self.reach = np.minimum(self.reach, far)
+
+    def _measure_far(self, near: Vector) -> None:
+        """The same where those rows do not tell the columns apart: by others that do.
+
+        Columns that depend on others to rounding on all rows are ignored: no x needs them.  Once, as which of them
+        depend is a choice.
+        """
+        if np.isfinite(self.reach).all():
+            return
+        near, ignored = rows.spanning(self.coordinates, near, self._image)
+        free = np.setdiff1d(np.arange(self.coordinates.rank), ignored)
+        far = proof.reach(self.coordinates.columns(near)[:, free], self.b[near], float(np.abs(self.b).max()))
+        if np.isfinite(far).all():
+            self.reach[free], self.reach[ignored], self.ignored = np.minimum(self.reach[free], far), 0.0, ignored
 
     def note(self) -> None:
         """A row of the trace."""
@@ -165,7 +216,7 @@ def chebyshev(
     -------
     scipy.optimize.OptimizeResult
         ``x``, ``fun`` (the largest residual), ``lower`` (no x has a smaller one), ``gap``, ``active`` (rows that prove
-        it), ``signs`` (of their residuals), ``multipliers`` (A[active]^T multipliers = 0, absolute sum 1),
+        it), ``signs`` (of their residuals), ``multipliers`` (to rounding A[active]^T multipliers = 0, absolute sum 1),
         ``residual``, ``rank``, ``success``, ``status``, ``message``, ``nit``, ``nlp``, ``nprod`` (products with all of
         A), ``trace`` (columns seconds, fun, lower).
 
@@ -209,7 +260,7 @@ def _solved(A: Matrix, b: Vector, tol: float, rounds: int, limit: float) -> Opti
         _smooth(search, tol)
         return _answer(search, tol, _exchange(search, tol, rounds))
     top = np.argmax(np.abs(b))  # A = 0: nothing can be done about the largest |b_i|
-    search.bound(np.array([top]), np.sign(search.r[[top]]))
+    search.bound(np.array([top]), np.ones(1), np.zeros(0, dtype=int))
     return _answer(search, tol, Status.GAP)
 
 
@@ -273,10 +324,9 @@ def _exchange(search: Search, tol: float, rounds: int) -> Status:
             return Status.TIME if search.late else Status.PRECISION
         there = search.look(y + scale * found.step)
         on = found.support
-        search.bound(which[on], found.weights[on])
+        search.bound(which[on], found.weights[on], np.delete(which, on))
         if not search.met(tol) and float(np.abs(there).max()) <= (1.0 + NEAR) * scale * found.value:
             search.look(y + scale * vertex.polished(Q[on], r[which[on]] / scale, s[on]))
-            search.bound(which[on], found.weights[on])
         search.note()
         more = rows.chosen(coordinates.rows, there, scale * found.value, rank, ADDED)
         new = rows.without(rows.signed(there, more[np.abs(there[more]) > scale * found.value]), pairs)
@@ -303,14 +353,12 @@ def _answer(search: Search, tol: float, status: Status, message: str = "") -> Op
     """All that is known; everything speaks of the same x."""
     order = np.argsort(search.active, kind="stable")
     active = search.active[order]
-    rank, d = search.coordinates.rank, search.coordinates.A.shape[1]
+    rank, d = search.coordinates.rank - search.ignored.size, search.coordinates.A.shape[1]
     message = message or MESSAGES[status]
     if status is Status.GAP and search.lower > 0.0 and not search.met(tol):
         message = f"Converged to rounding: {search.upper - search.lower:.2g} is what the size of Ax leaves of the gap."
     if rank < d:
-        message += (
-            f" To rounding {rank} of the {d} columns of A span the others, which got 0 and which the bound ignores."
-        )
+        message += f" To rounding {rank} of the {d} columns of A span the others, which the bound ignores."
     return OptimizeResult(
         x=search.x,
         fun=search.upper,

@@ -1,11 +1,10 @@
-"""The minimax problem on a few rows, by a linear program: its vertex, and the lower bound its multipliers prove.
+"""The minimax problem on a few rows, by a linear program: its vertex and its multipliers.
 
     min t  subject to  s_i (<q_i, step> + r_i) <= t, t >= 0, |step_j| <= box,
 
 posed as its dual, max sum_i m_i s_i r_i - box ||e||_1 over m >= 0, sum m <= 1, sum_i m_i s_i q_i = e: a basis of that
-is as large as there are columns, of the other as there are rows.  The value HiGHS reports is not used: for weights with
-A_B^T weights = 0 and ||weights||_1 = 1 every x has max|Ax - b| >= <weights, A_B x - b_B>, which is the same for every
-x, so it is computed at the best one, from weights that are projected until the equation holds to rounding.
+is as large as there are columns, of the other as there are rows.  The value HiGHS reports is not used:
+`proof` says what the multipliers prove.
 """
 
 from __future__ import annotations
@@ -74,44 +73,6 @@ def solve(Q: Matrix, r: Vector, s: Vector, box: float, time_limit: float = math.
 def _lengths(Q: Matrix) -> Vector:
     """The l_2 norms of rows."""
     return scipy.sparse.linalg.norm(Q, axis=1) if is_sparse(Q) else np.linalg.norm(Q, axis=1)
-
-
-def projected(columns: Vector, weights: Vector) -> tuple[Vector, float]:
-    """The nearest weights with columns^T weights = 0 and ||weights||_1 = 1, and how far rounding keeps them from it.
-
-    `columns` are rows of A.  The second number bounds |<weights, columns v>| / max|columns v| for every v: with an
-    orthonormal basis of the range it does not depend on the condition of A.  No weights: zeros.
-    """
-    basis = _range(columns)
-    for _ in range(3):
-        weights = weights - basis @ (basis.T @ weights)
-    total = float(np.abs(weights).sum())
-    if not total > 1e-6:
-        return np.zeros_like(weights), 0.0
-    weights = weights / total
-    left = float(np.linalg.norm(basis.T @ weights)) + 2.0**-52 * float(np.linalg.norm(weights))
-    return weights, left * math.sqrt(len(weights))
-
-
-def _range(columns: Vector) -> Vector:
-    """An orthonormal basis of what the columns span."""
-    size = np.linalg.norm(columns, axis=0)
-    if not size.any():
-        return np.zeros((len(columns), 0))
-    basis, R, _ = scipy.linalg.qr(columns / np.where(size > 0.0, size, 1.0), mode="economic", pivoting=True)
-    diagonal = np.abs(R.diagonal())
-    return basis[:, : np.count_nonzero(diagonal > max(columns.shape) * 2.0**-52 * diagonal[0])]
-
-
-def lower_bound(columns: Vector, weights: Vector, r: Vector, upper: float) -> tuple[float, Vector]:
-    """max|Ax - b| >= this for every x, and the weights that prove it; r the residuals where max|r| = upper.
-
-    A better x moves a residual by at most 2 upper, of which what is left of A^T weights takes its share.
-    """
-    weights, left = projected(columns, weights)
-    sizes = float(np.abs(weights) @ np.abs(r))
-    bound = abs(float(weights @ r)) - 2.0 * upper * left - 4.0 * 2.0**-52 * sizes
-    return max(bound, 0.0), weights
 
 
 def polished(Q: Matrix, r: Vector, s: Vector) -> Vector:
