@@ -99,6 +99,48 @@ def test_a_scaling_in_the_limit_is_told():
     assert "limit" not in balance(np.kron(np.eye(2), [[1.0, 2.0], [3.0, 4.0]]), np.ones(4), np.ones(4)).message
 
 
+def test_sums_that_differ_by_less_than_tol_are_equal():
+    """Row 1 wants 1 and column 1 has 1 - 1e-9: an error of 1e-9, twice half of it, cannot be avoided."""
+    r, c = [1.0, 1.0], [1.0 + 1e-9, 1.0 - 1e-9]
+    near, tight = balance(np.eye(2), r, c), balance(np.eye(2), r, c, tol=1e-10)
+    assert near.success and near.status == 0 and "No scaling exists" not in near.message
+    assert (
+        near.message.startswith("Converged")
+        and "No scaling comes closer than 1.0e-09: all entries of row 1" in near.message
+    )
+    assert near.error == pytest.approx(1e-9, rel=1e-6)
+    assert not tight.success and tight.status == Status.UNBOUNDED.code and tight.message.startswith("No scaling exists")
+    assert "with a sum of 1, are in column 1, with a sum of only 0.999999999" in tight.message
+
+
+def test_totals_that_differ_are_charged_or_refused():
+    """No scaling has both; mutation: leave `apart` out of the error."""
+    r, c = [1.0, 1.0], [1.0 + 1e-10, 1.0]
+    near, tight = balance(np.ones((2, 2)), r, c), balance(np.ones((2, 2)), r, c, tol=1e-11)
+    M = near.matrix()
+    off = (np.abs(M.sum(axis=0) - c).sum() + np.abs(M.sum(axis=1) - r).sum()) / 2.0
+    assert near.success and off <= near.error * (1 + 1e-6) <= near.error + 1e-8
+    assert near.error >= 4.9e-11
+    assert tight.status == Status.UNBOUNDED.code and not tight.success
+    assert tight.message == "No scaling exists: r sums to 2, c to 2.0000000001."
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32])
+def test_sums_of_a_coarse_type_prove_nothing_beyond_its_rounding(dtype):
+    """0.1 + 0.2 and 0.15 + 0.15 differ in either.  Mutations: TIE of float64 for all; the order of v
+    alone, which says nothing where no step was made."""
+    K = np.kron(np.eye(2), np.ones((2, 2)))
+    r, c = np.array([0.1, 0.2, 0.3, 0.4], dtype=dtype), np.array([0.15, 0.15, 0.35, 0.35], dtype=dtype)
+    res = balance(K, r, c)
+    assert res.status == Status.PRECISION.code and not res.success and res.error < np.finfo(dtype).eps
+    assert "No scaling exists" not in res.message and "none seems to exist" not in res.message
+    assert balance(K, r, c, tol=1e-3).success
+    wrong = balance(K, r, np.array([0.25, 0.25, 0.25, 0.25], dtype=dtype))
+    assert wrong.status == Status.UNBOUNDED.code and wrong.message.startswith("No scaling exists")
+    ones = np.ones(3, dtype=dtype)
+    assert balance([[1.0, 1.0, 1.0], [1.0, 0.0, 0.0], [1.0, 0.0, 0.0]], ones, ones).status == Status.UNBOUNDED.code
+
+
 def test_zero_sums_have_zero_scalings():
     K = np.array([[1.0, 1.0, 1.0], [5.0, 1.0, 7.0], [0.0, 0.0, 0.0], [1.0, 2.0, 1.0]])
     for kind in (np.asarray, sp.csr_array):

@@ -9,7 +9,9 @@ import tracemalloc
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from scipy.optimize import linprog
+from scipy.sparse.linalg import aslinearoperator
 
 from hasd.objectives.transport import SemiDual
 from hasd.problems.transport import transport
@@ -256,9 +258,9 @@ def test_newton_is_used_where_the_plan_is_sparse():
         ({"a": [0.0, 0.0], "b": [0.0, 0.0]}, "the same positive"),
         ({"a": [1.0]}, "a must be 1-D of length 2"),
         ({"C": [[np.inf, 1.0], [1.0, 0.0]]}, "C must be finite"),
-        ({"reg": 0.0}, "reg must be finite and > 0"),
+        ({"reg": 0.0}, "reg must be finite and greater than 0, got 0.0"),
         ({"tol": -1.0}, "tol must be"),
-        ({"x0": [1.0]}, "x0 must have length 4"),
+        ({"x0": [1.0]}, "x0 must be 1-D of length 4"),
         ({"C": [[1.7e308, -1.7e308], [0.0, 0.0]]}, "C must span less"),
     ],
 )
@@ -266,6 +268,83 @@ def test_bad_input_is_refused(change, message):
     given = {"C": [[0.0, 1.0], [1.0, 0.0]], "a": [0.5, 0.5], "b": [0.5, 0.5], "reg": 0.1, **change}
     with pytest.raises(ValueError, match=message):
         transport(**given)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"C": sp.csr_array([[0.0, 1.0], [1.0, 0.0]])}, "C must be a dense array of costs, got a csr_array"),
+        ({"C": aslinearoperator(np.eye(2))}, "C must be a dense array of costs, got a MatrixLinearOperator"),
+        ({"reg": "1"}, "reg must be a number, got '1'"),
+        ({"reg": True}, "reg must be a number, got True"),
+        ({"x0": ["a", "b", "c", "d"]}, "x0 must be a real vector"),
+        ({"x0": [1j] * 4}, "x0 must be a real vector"),
+    ],
+    ids=["sparse", "operator", "string", "bool", "words", "complex"],
+)
+def test_what_is_no_number_is_refused(change, message):
+    given = {"C": [[0.0, 1.0], [1.0, 0.0]], "a": [0.5, 0.5], "b": [0.5, 0.5], "reg": 0.1, **change}
+    with pytest.raises(TypeError, match=message):
+        transport(**given)
+
+
+def light(n=10, seed=0, low=-13.0):
+    """Ordinary masses beside some that are nearly 0."""
+    C, a, b = points(n, n, seed)
+    rng = np.random.default_rng(seed)
+    for mass in (a, b):
+        some = 1 + rng.permutation(n - 1)[: n // 2]
+        mass[some] = 10.0 ** rng.uniform(low, -12.0, some.size)
+    return C, a / a.sum(), b / b.sum()
+
+
+@pytest.mark.parametrize("low", [-13.0, -30.0, -300.0])
+@pytest.mark.parametrize("reg", [1e-3, 1e-5, 1e-7])
+def test_masses_near_zero_cost_no_steps(reg, low):
+    """Mutation: `solve` in place of `solve_heavy` (thousands of steps, or none that helps)."""
+    for seed in range(6):
+        C, a, b = light(seed=seed, low=low)
+        res = transport(C, a, b, reg, time_limit=20.0)
+        assert res.success and res.nit < 150, (seed, res.nit)
+        assert_feasible(res.plan(), a, b)
+        best = exact(C, a, b)
+        assert best - 1e-9 <= res.cost <= best + reg * np.log(10) + res.gap + 1e-9
+        P = np.exp((res.u[:, None] + res.v - C) / reg)
+        assert np.abs(P.sum(axis=0) - b).sum() == pytest.approx(res.marginal_error, rel=1e-4, abs=1e-8)
+        assert res.trace["lower"].max() <= res.fun and np.isfinite(res.x).all()
+
+
+def test_light_columns_get_their_masses():
+    """Mutation: leave their potentials at 0."""
+    C, a, b = light(seed=1)
+    res = transport(C, a, b, 1e-1)
+    P, few = np.exp((res.u[:, None] + res.v - C) / 1e-1), b < 1e-9
+    assert few.any()
+    np.testing.assert_allclose(P.sum(axis=0)[few], b[few], rtol=1e-4)
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("mass", [1.0, 7.0])
+def test_every_bound_of_the_trace_is_one(seed, mass):
+    """One row: the plan is b.  Mutations: no charge for rounding; the part's bound taken for the whole's."""
+    rng = np.random.default_rng(seed)
+    C, b = 1e3 + rng.random((1, 12)), rng.dirichlet(np.ones(12))
+    if seed % 2:  # without its cheapest columns, too light to matter, the optimum is larger
+        b[:4], C[:, :4] = 1e-11, 0.0
+        b /= b.sum()
+    res = transport(C, [mass], mass * b, 1e-5)
+    value = mass * (C[0] @ b + 1e-5 * (b @ np.log(mass * b)))
+    assert np.all(res.trace["lower"] <= value) and res.lower <= value
+    assert res.trace["lower"][-1] == pytest.approx(res.lower, abs=mass * (1e-12 if seed % 2 == 0 else 1e-6))
+
+
+def test_the_dual_of_a_plan_that_exists_is_not_unbounded():
+    """One column: the gradient is rounding, and f falls along it without end; mutation: the status as it ended."""
+    rng = np.random.default_rng(0)
+    for _ in range(40):
+        n = int(rng.integers(2, 9))
+        res = transport(rng.integers(0, 3, (n, 1)), rng.dirichlet(np.ones(n)), [1.0], 1e-6, tol=0.0)
+        assert res.status in (Status.CONVERGED.code, Status.PRECISION.code) and res.marginal_error < 1e-15
 
 
 def test_one_row_has_one_plan():

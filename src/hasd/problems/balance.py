@@ -19,7 +19,7 @@ No scaling exists: column 1 is to sum to 1, but has no entries.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -33,10 +33,10 @@ from ..objectives.operators import Vector, as_matrix, is_sparse, quiet
 from ..objectives.transport import SemiDual
 from ..result import Status
 from .scaling import Solution, solve, stages
-from .transport import MAXITER, is_single, masses, same_sum
+from .transport import MAXITER, SAME, coarsest, masses, same_sum
 
-TIE = 1e-12
-"""Sums of sets are equal within this share of the mass."""
+TIE = {**SAME, "float64": 1e-12}
+"""Sums of sets of numbers of this type are equal within this share of the mass."""
 
 
 def balance(
@@ -56,6 +56,7 @@ def balance(
         Non-negative and finite.  A sparse one is never made dense.
     r, c : array_like
         The row and column sums asked for: non-negative, of equal totals.  Where one is 0, so is the scaling.
+        Sums that differ by no more than tol, or by the rounding of their type (float32 resolves 1e-6), count as equal.
     tol : float
         Stop when the sums are off by at most this share of their total (l_1).
     maxiter, time_limit : optional
@@ -80,19 +81,23 @@ def balance(
     matrix = _matrix(K)
     n, m = matrix.shape
     left, right = masses(r, n, "r"), masses(c, m, "c")
-    total = same_sum(left, right, "r", "c", single=is_single(r, c))
-    problem = Balance.of(matrix, left / total, right / float(right.sum()), total)
     tol = inputs.number("tol", tol, least=0.0)
+    problem = Balance.of(matrix, left, right, coarsest(r, c), tol)
     limit = MAXITER if maxiter is None else inputs.count("maxiter", maxiter, least=0)
     seconds = math.inf if time_limit is None else inputs.number("time_limit", time_limit, least=0.0, finite=False)
     scaled = Scaled(K, *(np.full(length, -np.inf) for length in (n, m)))
-    if (why := problem.empty()) is not None:
-        return _result(scaled, None, tol, True, why)
-    dual = problem.dual()
+    if (why := problem.hopeless()) is not None:
+        return _result(scaled, None, 1.0, tol, True, why)
+    dual, near = problem.dual(), tol - problem.apart
     regs = stages(1.0, problem.span, 0.0)
-    end = solve(dual, regs[0] * np.log(dual.b), regs, tol, limit, seconds, lambda v: problem.obstacle(v)[0])
+    end = solve(dual, regs[0] * np.log(dual.b), regs, near, limit, seconds, watch=lambda v: problem.obstacle(v)[0])
     v = problem.fill(scaled, end)
-    return _result(scaled, end, tol, *problem.obstacle(v))
+    impossible, note = problem.obstacle(v)
+    if end.status is Status.UNBOUNDED and not impossible:  # columns that have too much are where it must show
+        impossible, note = problem.obstacle(-end.found.column / dual.b)
+    if end.status is Status.UNBOUNDED and not impossible:  # what no set of rows proves may be rounding
+        end, note = replace(end, status=Status.PRECISION), note or problem.suspicion(end.error)
+    return _result(scaled, end, end.error + problem.apart, tol, impossible, note)
 
 
 def _matrix(K: Any) -> Any:
@@ -113,26 +118,44 @@ class Balance:
     """The problem without the rows and columns whose sums are to be 0."""
 
     K: Any
-    r: Vector
+    r: Vector  # over its total, as is c
     c: Vector
-    total: float
+    totals: tuple[float, float]  # of r and of c
     rows: npt.NDArray[np.int64]  # those kept
     columns: npt.NDArray[np.int64]
+    tie: float  # sums of sets that differ by less are equal, as far as their type can tell
+    tol: float
 
     @classmethod
-    def of(cls, K: Any, r: Vector, c: Vector, total: float) -> Balance:
+    def of(cls, K: Any, r: Vector, c: Vector, kind: str, tol: float) -> Balance:
         """What is left."""
+        totals = (same_sum(r, c, "r", "c", kind=kind), float(c.sum()))
+        r, c = r / totals[0], c / totals[1]
         rows, columns = np.flatnonzero(r > 0.0), np.flatnonzero(c > 0.0)
         if len(rows) < len(r) or len(columns) < len(c):
             K = K[rows][:, columns]
-        return cls(K, r[rows], c[columns], total, rows, columns)
+        return cls(K, r[rows], c[columns], totals, rows, columns, TIE[kind], tol)
 
-    def empty(self) -> str | None:
-        """A row or a column that is to have a sum and has nothing else."""
+    @property
+    def apart(self) -> float:
+        """By which share the totals differ; 0 where that is rounding.  No scaling has both."""
+        share = abs(self.totals[0] - self.totals[1]) / self.totals[0]
+        return share if share > self.tie else 0.0
+
+    @property
+    def slack(self) -> float:
+        """A set that lacks more proves that no scaling has an error within tol: what it lacks is missed twice."""
+        return self.tie + max(self.apart, 0.5 * self.tol)
+
+    def hopeless(self) -> str | None:
+        """What no scaling can have, seen without any: two totals; a sum in a row or a column that has nothing else."""
+        if self.apart > self.tol:
+            one, other = self.totals
+            return f"No scaling exists: r sums to {one:.17g}, c to {other:.17g}."
         for axis, kept, sums, name in ((1, self.rows, self.r, "row"), (0, self.columns, self.c, "column")):
             lacking = np.flatnonzero(np.asarray((self.K > 0.0).sum(axis=axis)).ravel() == 0)
             if lacking.size:
-                place, wanted = kept[lacking[0]], self.total * sums[lacking[0]]
+                place, wanted = kept[lacking[0]], self.totals[0] * sums[lacking[0]]
                 return f"No scaling exists: {name} {place} is to sum to {wanted:g}, but has no entries."
         return None
 
@@ -164,13 +187,22 @@ class Balance:
         between = np.cumsum(np.bincount(low, minlength=len(v)) - np.bincount(high, minlength=len(v)))
         short = inside - room
         k = int(np.argmax(short))
-        if short[k] > TIE:
+        if short[k] > self.slack:
             return True, f"No scaling exists: {self._words(high <= k, rank <= k, 'only')}."
-        tied = np.flatnonzero((short >= -TIE) & (between > 0))
+        tied = np.flatnonzero((short >= -self.tie) & (between > 0))
         if tied.size:
             words = self._words(high <= tied[0], rank <= tied[0], "the same")
             return False, f"It exists only in the limit: {words}, so that what other rows have there must vanish."
+        if short[k] > TIE["float64"]:
+            words = self._words(high <= k, rank <= k, "only")
+            return False, f"No scaling comes closer than {2.0 * short[k]:.1e}: {words}."
         return False, ""
+
+    def suspicion(self, error: float) -> str:
+        """What scalings that grow without end say where no set of rows proves anything."""
+        if error <= self.tie:
+            return "What is left is within the rounding of the sums asked for."
+        return "The scalings grow without end: perhaps none exists."
 
     def _reach(self, rank: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """The least and the greatest rank among the columns that each row meets."""
@@ -181,14 +213,16 @@ class Balance:
         return np.where(pattern, rank, len(rank)).min(axis=1), np.where(pattern, rank, -1).max(axis=1)
 
     def _words(self, rows: npt.NDArray[np.bool_], columns: npt.NDArray[np.bool_], how: str) -> str:
-        wanted, room = self.total * float(self.r[rows].sum()), self.total * float(self.c[columns].sum())
+        wanted, room = self.totals[0] * float(self.r[rows].sum()), self.totals[0] * float(self.c[columns].sum())
         some, others = _named("row", self.rows[rows]), _named("column", self.columns[columns])
-        return f"all entries of {some}, with a sum of {wanted:g}, are in {others}, with a sum of {how} {room:g}"
+        digits = ".17g" if how == "only" and f"{wanted:g}" == f"{room:g}" else "g"
+        there = f"in {others}, with a sum of {how} {room:{digits}}"
+        return f"all entries of {some}, with a sum of {wanted:{digits}}, are {there}"
 
     def fill(self, scaled: Scaled, end: Solution) -> Vector:
         """log d_1 and log d_2, both around the same middle; the latter is returned."""
         u, v = end.dual.potentials(end.x, end.found)
-        u += math.log(self.total)
+        u += math.log(self.totals[0])
         shift = 0.25 * (float(u.max() + u.min()) - float(v.max() + v.min()))
         scaled.log_row[self.rows], scaled.log_column[self.columns] = u - shift, v + shift
         return v
@@ -225,13 +259,12 @@ class Scaled:
 
 
 @quiet
-def _result(scaled: Scaled, end: Solution | None, tol: float, impossible: bool, note: str) -> OptimizeResult:
+def _result(
+    scaled: Scaled, end: Solution | None, error: float, tol: float, impossible: bool, note: str
+) -> OptimizeResult:
     """What was found; nothing where there is no start (end is None)."""
-    error = 1.0 if end is None else end.error
-    status = Status.UNBOUNDED if end is None or (impossible and error > tol) else end.status
-    said = status.message.replace("the gradient's dual norm is", "the sums are")
-    if status is Status.UNBOUNDED:
-        said = "" if impossible else "The scalings grow without end: none seems to exist."
+    status = Status.UNBOUNDED if impossible or end is None else end.status
+    said = "" if impossible else status.message.replace("the gradient's dual norm is", "the sums are")
     trace = {} if end is None else {name: end.trace[name] for name in ("seconds", "npass")}
     if end is not None:
         trace["error"] = end.trace["marginal_error"]

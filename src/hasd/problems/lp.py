@@ -12,6 +12,7 @@ Guarantee.  Doubling q is what keeps a stage easy: if x minimises ||z||_q, then 
             For every u with A^T u = 0, ||u||_{q*} <= 1: ||Ay - b||_q >= -<b, u> for all y.  That u is the residual of
             a least-squares fit with weights |z|^(q-2), times these weights, projected once more onto A^T u = 0 without
             weights: Newton's step in the dual, so that the gap it certifies is the true one to second order.
+            Where weights of rows that are fitted exactly drown in rounding, phi'(z) projected without weights is tried.
             A^T u is 0 up to rounding only.  What is left, v, is charged as ||v|| times the distance from x to a
             minimiser (columns scaled to norm about 1): at most 2 n^(1/2-1/q) fun/sigma_min, known where A was
             factored and not nearly rank-deficient; otherwise minimisers up to 100 (||x||_2 + n^(1/2-1/q) fun) away are
@@ -46,7 +47,7 @@ from ..objectives.affine import Affine
 from ..objectives.losses import PowerLoss, SquareLoss
 from ..objectives.operators import Matrix, Vector, apply, as_data, as_matrix, quiet
 from ..result import Status
-from .lp_spaces import Columns, Factored, Scaled, column_sizes, magnitude, norm, power_of_two, space_of
+from .lp_spaces import Columns, Factored, Scaled, magnitude, norm, power_of_two, space_of
 
 REACH = 100.0
 """Minimisers this far away, in sizes of the solution, are reckoned with where sigma_min is unknown or tiny."""
@@ -137,7 +138,7 @@ class Fit:
     q: float
     iterations: float  # left
     deadline: float
-    best: Seen = field(default_factory=lambda: Seen(np.zeros(0), np.zeros(0), math.inf))
+    best: Seen = field(init=False)  # so far; 0 at first, which is always an answer
     lower: float = 0.0
     u: Vector = field(default_factory=partial(np.zeros, 0))  # whose bound that is
     charges: float = 0.0  # what was taken off the last bound
@@ -147,6 +148,10 @@ class Fit:
     method: str = "hasd-subspace"
     began: float = field(default_factory=time.perf_counter)
     rows: list[tuple[float, ...]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        """Start from x = 0."""
+        self.best = Seen(np.zeros(self.data.D.size), -self.data.b, norm(self.data.b, self.q))
 
     def descend(self, f: Affine, y: Vector, tol: float, gtol: float = 0.0, state: State | None = None) -> Any:
         """Go on minimising f, within what is left of the limits."""
@@ -182,24 +187,44 @@ class Fit:
     @property
     def exact(self) -> bool:
         """Whether the residuals are what rounding leaves of b - b."""
-        return self.best.fun <= BLUR * self.data.precision * norm(magnitude(self.data, self.best.c), self.q)
+        return self.best.fun <= self.rounding()
+
+    def rounding(self) -> float:
+        """What it may take off the residuals of the best point; one product."""
+        return BLUR * self.data.precision * norm(magnitude(self.data, self.best.c), self.q)
 
     def certify(self, seen: Seen, tol: float) -> float:
         """The bound from a Newton step in the dual at that point; the relative gap that is left."""
         zeta = seen.z / seen.fun
         root = np.abs(zeta) ** (0.5 * self.q - 1.0)
-        u = root * self.space.leftover(root, root * zeta, 1e-3 * tol)
+        self.charges = self._bound(seen, root * self.space.leftover(root, root * zeta, 1e-3 * tol))
+        if self.gap > max(tol, self.space.loose) and not self.charged:  # cruder, but there are no weights to lose
+            self._bound(seen, self.space.leftover(None, root * root * zeta, 0.0))
+        return self.gap
+
+    @property
+    def gap(self) -> float:
+        """Between the best value and the best bound, relative."""
+        return (self.best.fun - self.lower) / self.best.fun
+
+    @property
+    def charged(self) -> bool:
+        """Whether that gap is mostly charges: then nothing is to be gained by a better point."""
+        return self.charges >= 0.9 * self.gap * self.best.fun
+
+    def _bound(self, seen: Seen, u: Vector) -> float:
+        """What u proves once A^T u = 0 up to rounding, if it is the best bound so far; the charges taken off it."""
         for _ in range(PASSES):
-            u /= norm(u, self.q / (self.q - 1.0))
+            u = u / norm(u, self.q / (self.q - 1.0))
             left, blur = norm2(self.data.adjoint(u)), BLUR * self.data.precision * math.sqrt(seen.c.size) * norm2(u)
             if left <= BLUR * blur:
-                self.charges = self._charges(seen, u, left + blur)
-                lower = float(u @ seen.z) - self.charges
+                charges = self._charges(seen, u, left + blur)
+                lower = float(u @ seen.z) - charges
                 if lower > self.lower:
                     self.lower, self.u = lower, u
-                break
+                return charges
             u = self.space.leftover(None, u, 0.0)
-        return (self.best.fun - self.lower) / self.best.fun
+        return 0.0
 
     def _charges(self, seen: Seen, u: Vector, left: float) -> float:
         """What rounding may have added to <u, z>, and <A^T u, y - c> at most, y a minimiser; ||u||_{q*} = 1."""
@@ -221,7 +246,7 @@ def _solve(fit: Fit, tol: float) -> tuple[Status, str]:
         fit.note(fit.q)
         return Status.CONVERGED, CERTIFIED
     power = 4.0
-    while power < fit.q:
+    while power < fit.q and y.size > 0:
         size = norm(seen.z, power)
         y = fit.descend(fit.space.objective(PowerLoss(power), size), y / size, ROUGH, fit.least(power, size)).x * size
         seen = fit.look(y)
@@ -233,7 +258,7 @@ def _solve(fit: Fit, tol: float) -> tuple[Status, str]:
 def _finish(fit: Fit, y: Vector, size: float, tol: float) -> tuple[Status, str]:
     """The last stage: the gap falls with the square of the gradient, which says how small that has to be."""
     if y.size == 0:
-        return Status.PRECISION, SHORT.format(Status.PRECISION.message, 1.0)
+        return Status.PRECISION, SHORT.format(Status.PRECISION.message, fit.gap)
     f = fit.space.objective(SquareLoss() if fit.q == 2.0 else PowerLoss(fit.q), size)
     least = fit.least(fit.q, size)
     y, gtol, state, status, gap = y / size, max(math.sqrt(tol), least), None, Status.PRECISION, 1.0
@@ -245,8 +270,7 @@ def _finish(fit: Fit, y: Vector, size: float, tol: float) -> tuple[Status, str]:
         fit.note(fit.q)
         if gap <= tol:
             return Status.CONVERGED, CERTIFIED
-        # A gap that is mostly charges, or a gradient that is rounding: nothing to be gained.
-        if status is not Status.CONVERGED or gtol <= least or fit.charges >= 0.9 * gap * seen.fun:
+        if status is not Status.CONVERGED or gtol <= least or fit.charged:  # gtol: the gradient is rounding
             break
         gtol = max(norm2(result.jac) * min(max(0.5 * math.sqrt(tol / gap), 1e-3), 0.3), least)
     status = Status.PRECISION if status is Status.CONVERGED else status
@@ -254,31 +278,28 @@ def _finish(fit: Fit, y: Vector, size: float, tol: float) -> tuple[Status, str]:
 
 
 def _scaled(A: Matrix, b: npt.ArrayLike) -> tuple[Scaled, float]:
-    """The data checked, b divided by a power of two that is returned, and the columns' sizes with them."""
+    """The data checked, b divided by a power of two, which is returned too."""
     A = as_matrix(hosted(A), "A")
     if A.dtype != np.float64 and not isinstance(A, LinearOperator):
         A = A.astype(np.float64)  # a bound to 1e-8 needs products better than float32's
     aim = as_data(hosted(b), A.shape[0], "b")
     size = float(power_of_two(np.abs(aim).max(keepdims=True))[0])
-    data = Scaled(A, aim / size, column_sizes(A))
-    data.nprod = int(isinstance(A, LinearOperator))  # to find its size
-    return data, size
+    return Scaled(A, aim / size), size
 
 
 def _returned(fit: Fit, size: float) -> tuple[Vector, Vector]:
     """x in the units of the data, the shortest where there are many, and its residuals."""
     data = fit.data
-    x, b = fit.best.c * size / data.D, data.b * size
-    residual = apply(data.A, x) - b
+    x, b = fit.best.c * size / data.D * data.lift, data.b * size
+    residual = apply(data.given, x) - b
     data.nprod += 1
-    short = fit.space.shortest(x, data.D)
+    short = fit.space.shortest(x, data.D / data.lift)
     if short is x:
         return x, residual
-    other = apply(data.A, short) - b
+    other = apply(data.given, short) - b
     data.nprod += 1
-    slack = BLUR * data.precision * size * norm(magnitude(data, fit.best.c), fit.q)
     # Columns of very different size: rounding may spoil the projection.
-    return (short, other) if norm(other, fit.q) <= norm(residual, fit.q) + slack else (x, residual)
+    return (short, other) if norm(other, fit.q) <= norm(residual, fit.q) + fit.rounding() * size else (x, residual)
 
 
 def _answer(fit: Fit, size: float, tol: float, status: Status, text: str) -> OptimizeResult:
@@ -286,10 +307,12 @@ def _answer(fit: Fit, size: float, tol: float, status: Status, text: str) -> Opt
     x, residual = _returned(fit, size)
     fun = norm(residual, fit.q)
     lower = min(fit.lower * size, fun)
-    if text is CERTIFIED and not fun - lower <= tol * fun:
+    kept = fun - lower <= tol * fun if text is CERTIFIED else text is not EXACT or fun <= 4.0 * fit.rounding() * size
+    if not kept:  # x may have lost digits, or all of them, to underflow
         status, text = Status.PRECISION, SHORT.format(Status.PRECISION.message, 1.0 - lower / fun)
-    if not math.isfinite(fun):
-        status, text = Status.NONFINITE, "Ax - b overflows at the answer: rescale A or b."
+    if not (math.isfinite(fun) and np.isfinite(x).all()):
+        fun = math.inf
+        status, text = Status.NONFINITE, "x or Ax - b overflows at the answer: rescale A or b."
     columns = np.array(fit.rows).T
     trace = dict(zip(TRACE, columns, strict=True))
     for name in ("fun", "lower"):

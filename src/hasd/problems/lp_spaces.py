@@ -26,7 +26,7 @@ from ..objectives.affine import Affine
 from ..objectives.images import Basis, Store
 from ..objectives.loss import Loss
 from ..objectives.losses import SquareLoss
-from ..objectives.operators import Matrix, Vector, apply, is_sparse
+from ..objectives.operators import Matrix, Vector, apply, is_sparse, single
 from ..oracle import Evaluation
 
 WHOLE, ENTRIES = 512, 20_000_000
@@ -35,6 +35,8 @@ REFINEMENTS = 12
 """Passes of least squares, at most: each that is worth another one gains a digit or more."""
 PROJECTION = 2000
 """Iterations of LSMR, at most."""
+FAR = 2.0**900
+"""Columns of this size, or of its inverse, leave room for what is computed with them."""
 BLOCK = 4096
 """Rows taken at a time where a temporary of the size of A would be made."""
 
@@ -48,10 +50,29 @@ class Scaled(Affine):
     A: Matrix
     b: Vector
 
-    def __init__(self, A: Matrix, b: Vector, D: Vector) -> None:
-        """Keep the data; the loss is least squares until another one is posed."""
+    def __init__(self, A: Matrix, b: Vector) -> None:
+        """Keep the data; the loss is least squares until another one is posed.
+
+        An operator that will be factored is written out, because its columns may differ in size.  Columns so small or
+        so large that c/D may leave the range of numbers are lifted by powers of two, in a copy.
+        """
+        self.given, products = A, 0
+        if isinstance(A, LinearOperator):
+            products = A.shape[1] if _affordable(A) else 1
+            A = apply(A, np.eye(A.shape[1])) if _affordable(A) else A
+        D = np.minimum(column_sizes(A), 2.0**1023)
+        self.lift = np.clip(D, 1.0 / FAR, FAR) / D
+        if isinstance(A, LinearOperator):
+            self.lift = np.ones_like(D)
+        elif np.any(self.lift != 1.0):
+            A = A @ scipy.sparse.diags_array(self.lift) if is_sparse(A) else A * self.lift
         super().__init__(SquareLoss(), A, b)
-        self.D = D
+        self.D, self.nprod = D * self.lift, products
+
+    @property
+    def precision(self) -> float:
+        """That of products with the A given: those of a float32 operator do not get better by being written out."""
+        return 2.0**-23 if single(self.given) else 2.0**-52
 
     def forward(self, x: Vector) -> Vector:
         """A D^-1 c; one product."""
@@ -70,6 +91,7 @@ class Columns:
 
     data: Scaled
     sigma: float = 0.0  # a lower bound on the singular values that are not 0: not known here
+    loose: float = 1e-4  # a relative gap above which a second projection in the dual is worth its products
 
     def objective(self, loss: Loss, size: float) -> Affine:
         """phi((A D^-1 c - b)/size) as a function of c/size."""
@@ -124,6 +146,7 @@ class Factored:
     kept: Vector  # the independent columns
     b: Vector
     sigma: float  # of R, the least
+    loose: float = 0.0  # a second projection costs nothing beside the first
 
     @property
     def R(self) -> Vector:
@@ -133,7 +156,7 @@ class Factored:
     @classmethod
     def of(cls, data: Scaled) -> Factored:
         """QR without pivoting, which is fast, and with it on the small factor, which tells the rank."""
-        Q, T = np.linalg.qr(_written_out(data))
+        Q, T = np.linalg.qr((data.A.toarray() if is_sparse(data.A) else data.A) / data.D)
         P, S, order = scipy.linalg.qr(T, mode="economic", pivoting=True)
         diagonal = np.abs(S.diagonal())
         rank = int(np.count_nonzero(diagonal > max(data.A.shape) * data.precision * diagonal[0]))
@@ -208,19 +231,15 @@ def _full(columns: Vector) -> Basis:
     return Basis(store, store.used)
 
 
+def _affordable(A: Matrix) -> bool:
+    """Whether A is factored."""
+    n, d = A.shape
+    return d <= WHOLE and n * d <= ENTRIES
+
+
 def space_of(data: Scaled) -> Columns | Factored:
     """Factored where that is affordable."""
-    n, d = data.A.shape
-    return Factored.of(data) if d <= WHOLE and n * d <= ENTRIES else Columns(data)
-
-
-def _written_out(data: Scaled) -> Vector:
-    """A D^-1 as an array; d products with an operator."""
-    A, d = data.A, data.D.size
-    if isinstance(A, LinearOperator):
-        data.nprod += d
-        return apply(A, np.diag(1.0 / data.D))
-    return (A.toarray() if is_sparse(A) else A) / data.D
+    return Factored.of(data) if _affordable(data.A) else Columns(data)
 
 
 def column_sizes(A: Matrix) -> Vector:
@@ -239,8 +258,8 @@ def column_sizes(A: Matrix) -> Vector:
 
 
 def power_of_two(sizes: Vector) -> Vector:
-    """The powers of two next to positive numbers, 1 for 0: dividing by them rounds nothing."""
-    return np.where(sizes > 0.0, np.ldexp(1.0, np.frexp(sizes)[1]), 1.0)
+    """The powers of two next to positive numbers, 1 for 0: dividing by them rounds nothing; 2^1023 is the largest."""
+    return np.where(sizes > 0.0, np.ldexp(1.0, np.minimum(np.frexp(sizes)[1], 1023)), 1.0)
 
 
 def norm(z: Vector, q: float) -> float:

@@ -35,7 +35,7 @@ from ..methods.base import Problem, State, advanced, weighed
 from ..methods.hasd_qn import HASDQN, QNState
 from ..methods.lines import BlackBoxLine, wolfe
 from ..methods.pairs import NO_PAIRS
-from ..objectives.operators import Vector
+from ..objectives.operators import Vector, quiet
 from ..objectives.transport import Curvature, Pass, SemiDual
 from ..oracle import Evaluation, ObjectiveSource, Oracle
 from ..result import Status
@@ -58,6 +58,10 @@ PATIENCE = 25
 """... and the step of a stage from which on it may cost more: quasi-Newton would have arrived on an easy problem."""
 PRODUCTS = 2000
 """Conjugate gradients in one step."""
+EPS, BLUR = 2.0**-52, 8.0
+"""Roundings charged for a sum, as in ``hasd.objectives.dual``."""
+LIGHT, LIGHTEST = 0.1, 1e-8
+"""Columns whose masses together are this part of tol, or of the other number, are not worth a step."""
 RESOLVED = 2.0**-40
 """A reg below this part of max |C| is not resolved by the exponents' own rounding."""
 
@@ -149,15 +153,19 @@ def stages(reg: float, span: float, scale: float) -> list[float]:
 class Trace:
     """A row an iterate."""
 
+    scale: float  # max |C|
     began: float = field(default_factory=time.perf_counter)
     rows: list[tuple[float, ...]] = field(default_factory=list)
     before: float = 0.0  # passes of the stages before
 
     def record(self, dual: SemiDual, state: State) -> None:
-        """f is -<a, u> - <b, v> in units of reg; the plan's own value is off by the error of its column sums."""
-        lower = dual.dual_value(state.fun)
-        v = dual.origin + dual.reg * (state.x / dual.root)
-        value = lower + float(v @ (dual.root * state.at.g))
+        """The plan's own value is off the dual one by the error of its column sums.
+
+        The pass at this point is the one that the next step, or the result, asks for: none is made for the record.
+        """
+        u, v = dual.potentials(state.x, dual.found(state.x))
+        lower = certified(dual, u, v, self.scale)
+        value = float(dual.a @ u) + float(v @ (dual.b + dual.root * state.at.g))
         seconds = time.perf_counter() - self.began
         self.rows.append((seconds, value, lower, state.grad_norm, dual.reg, self.before + dual.passes))
 
@@ -167,6 +175,15 @@ class Trace:
         table = {name: np.array(column) for name, column in zip(names, zip(*self.rows, strict=True), strict=True)}
         table["lower"] = np.maximum.accumulate(table["lower"])
         return table
+
+
+def certified(dual: SemiDual, u: Vector, v: Vector, scale: float) -> float:
+    """<a, u> + <b, v>, a lower bound on <C, P> + reg sum P log P over all plans, less what rounding may have added.
+
+    Each product and sum may be off in its last digits; scale is max |C|.
+    """
+    size = float(dual.a @ np.abs(u)) + float(dual.b @ np.abs(v)) + scale + dual.reg
+    return float(dual.a @ u) + float(dual.b @ v) - BLUR * EPS * size
 
 
 @dataclass(frozen=True)
@@ -190,11 +207,19 @@ WATCH = 25
 
 
 def solve(
-    dual: SemiDual, v: Vector, regs: Sequence[float], tol: float, maxiter: float, seconds: float, watch: Watch | None
+    dual: SemiDual,
+    v: Vector,
+    regs: Sequence[float],
+    tol: float,
+    maxiter: float,
+    seconds: float,
+    *,
+    scale: float = math.inf,
+    watch: Watch | None = None,
 ) -> Solution:
-    """The stages one after the other; `maxiter` and the clock go through all of them."""
+    """The stages one after the other; `maxiter` and the clock go through all of them; scale is max |C|."""
     deadline = time.perf_counter() + seconds
-    trace, method = Trace(), PlanNewton()
+    trace, method = Trace(scale), PlanNewton()
     nit = 0
     for k, reg in enumerate(regs):
         last = reg == dual.reg
@@ -216,6 +241,52 @@ def solve(
         if status in (Status.TIME, Status.UNBOUNDED) or nit >= maxiter:
             break
     return _ended(dual, here, x, v, status, tol, nit, trace)
+
+
+def solve_heavy(
+    dual: SemiDual, v: Vector, regs: Sequence[float], tol: float, maxiter: float, seconds: float, scale: float
+) -> Solution:
+    """`solve` for a dense C, where columns too light to matter for tol are left out and placed afterwards.
+
+    Such a column may be missed by far while the error is small already.  Its curvature is then 0, Newton's direction
+    there as long as the damping allows, and the line search cuts the step of all columns to suit it.
+    """
+    order = np.argsort(dual.b)
+    light = order[np.cumsum(dual.b[order]) <= LIGHT * min(tol, LIGHTEST)]
+    if light.size == 0:
+        return solve(dual, v, regs, tol, maxiter, seconds, scale=scale)
+    heavy, mass = np.setdiff1d(order, light), float(dual.b[light].sum())
+    kept = dual.b[heavy]
+    part = SemiDual(dual.C[:, heavy], dual.a, kept / kept.sum(), dual.reg)
+    # Placing them moves at most their mass between columns, in what they take and in what they are given.
+    end = solve(part, v[heavy], regs, tol - 4.0 * mass, maxiter, seconds, scale=scale)
+    v = np.empty_like(dual.b)
+    u, v[heavy] = end.dual.potentials(end.x, end.found)
+    v[light] = dual.reg * np.log(dual.b[light]) - _placed(dual, u, light)
+    # A plan P of the whole becomes one of the part by giving each row what it had in light columns in proportion to
+    # the heavy ones: the optimum of the part is above that of the whole by no more than this.
+    cells = dual.a.size * light.size
+    end.trace["lower"] -= mass * (2.0 * scale + dual.reg * (1.0 + math.log(cells) - math.log(mass)))
+    return _seen(end, dual.at(dual.reg, v), tol)
+
+
+@quiet
+def _placed(dual: SemiDual, u: Vector, columns: Vector) -> Vector:
+    """reg log sum_i exp((u_i - C_ij)/reg), with which a step of Sinkhorn's gives these columns their sums."""
+    E = u[:, None] - dual.C[:, columns]
+    top = E.max(axis=0)
+    E -= top
+    E /= dual.reg
+    return top + dual.reg * np.log(np.exp(E, out=E).sum(axis=0))
+
+
+def _seen(end: Solution, whole: SemiDual, tol: float) -> Solution:
+    """The end of a run on some columns as seen at the origin of the whole: one more pass."""
+    x = np.zeros_like(whole.b)
+    found = whole.found(x)
+    error = float(np.abs(found.column - whole.b).sum())
+    status = Status.PRECISION if error > tol and end.status is Status.CONVERGED else end.status
+    return replace(end, dual=whole, x=x, found=found, error=error, status=status, npass=end.npass + 1)
 
 
 def _watched(dual: SemiDual, watch: Watch | None) -> Iterator[loop.Criterion]:

@@ -25,18 +25,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from scipy.optimize import OptimizeResult
+from scipy.sparse.linalg import LinearOperator
 
 from .. import inputs
 from ..arrays import hosted
-from ..objectives.operators import Vector, as_data, as_matrix, as_scalar, quiet
+from ..objectives.operators import Vector, as_data, as_matrix, as_point, is_sparse, quiet
 from ..objectives.transport import UNDERFLOW, SemiDual, blocks, buffer
-from .scaling import Solution, solve, stages
+from ..result import Status
+from .scaling import Solution, certified, solve_heavy, stages
 
 MAXITER = 10_000
 """Steps where the caller sets no limit: some tens are usual."""
-SAME = {False: 2.0**-30, True: 2.0**-20}
-"""Sums that differ by less than this part are the same, of float64 and of float32 numbers."""
-EPS = 2.0**-52
+SAME = {"float16": 2.0**-8, "float32": 2.0**-20, "float64": 2.0**-30}
+"""Sums that differ by less than this part are the same, of numbers of this type."""
 
 
 def transport(
@@ -57,7 +58,8 @@ def transport(
     C : array_like, shape (n, m)
         Costs, finite; float32 is kept and takes no copy, other numbers become float64.  Negative ones are allowed.
     a, b : array_like
-        Non-negative masses of equal sums, whatever that is.  Where a mass is 0, the plan is too and the potential -inf.
+        Non-negative masses of equal sums, whatever that is; where rounding makes them differ, b is scaled to a.
+        Where a mass is 0, the plan is too and the potential -inf.
     reg : float
         The weight of the entropy, in the units of C: compare it with C.max() - C.min().  Down to about 1e-12 of the
         largest cost it is resolved in float64; below, the result ends with status 2 and its bounds still hold.
@@ -76,7 +78,7 @@ def transport(
         (a certified lower bound on the optimum of that), gap (fun - lower), marginal_error (l_1, before rounding, as a
         share of the mass), success (marginal_error <= tol), status, message, nit, npass (passes over C, products with
         exp(-C/reg) or with the plan counted by the entries they touch; the result itself takes one or two more),
-        method, trace (columns seconds, marginal_error, reg, npass, lower: the best dual value so far, and fun: the
+        method, trace (columns seconds, marginal_error, reg, npass, lower: the best certified so far, and fun: the
         value of the plan of that moment and its reg, before rounding, no bound).
 
     Examples
@@ -99,7 +101,7 @@ def transport(
     v = regs[0] * np.log(dual.b)
     if x0 is not None:
         regs, v = regs[-1:], problem.warm(x0, regs[-1])
-    return _result(problem, solve(dual, v, regs, tol, limit, seconds, None), tol)
+    return _result(problem, solve_heavy(dual, v, regs, tol, limit, seconds, problem.scale), tol)
 
 
 @dataclass(frozen=True)
@@ -115,19 +117,19 @@ class Transport:
 
     def warm(self, x0: npt.ArrayLike, reg: float) -> Vector:
         """v of the potentials given; where they say nothing, what belongs to no costs at all."""
-        x = np.asarray(x0, dtype=float)
-        if x.shape != (len(self.rows) + len(self.columns),):
-            raise ValueError(f"x0 must have length {len(self.rows) + len(self.columns)}, got shape {x.shape}")
-        v = x[len(self.rows) :][self.columns]
+        x = as_point(x0, len(self.rows) + len(self.columns), "x0")
+        v = np.asarray(x[len(self.rows) :][self.columns], dtype=float)
         return np.where(np.isfinite(v), v, reg * np.log(self.dual.b))
 
 
 def _problem(C: Any, a: Any, b: Any, reg: Any) -> Transport:
     """Check everything."""
+    if is_sparse(C) or isinstance(C, LinearOperator):
+        raise TypeError(f"C must be a dense array of costs, got a {type(C).__name__}")
     cost = as_matrix(np.asarray(hosted(C)), "C")
     n, m = cost.shape
     left, right = masses(a, n, "a"), masses(b, m, "b")
-    mass = same_sum(left, right, "a", "b", single=is_single(a, b))
+    mass = same_sum(left, right, "a", "b", kind=coarsest(a, b))
     left, right = left / mass, right / float(right.sum())
     rows, columns = left > 0.0, right > 0.0
     if not (rows.all() and columns.all()):
@@ -135,8 +137,7 @@ def _problem(C: Any, a: Any, b: Any, reg: Any) -> Transport:
     low, high = float(cost.min()), float(cost.max())
     if not math.isfinite(high - low):
         raise ValueError("C must span less than the largest number there is")
-    strength = as_scalar(reg, "reg", "> 0", lambda value: value > 0.0)
-    dual = SemiDual(cost, left[rows], right[columns], strength)
+    dual = SemiDual(cost, left[rows], right[columns], inputs.number("reg", reg, least=0.0, strict=True))
     return Transport(dual, high - low, max(abs(low), abs(high)), mass, rows, columns)
 
 
@@ -149,16 +150,17 @@ def masses(given: Any, length: int, name: str) -> Vector:
     return checked
 
 
-def is_single(*given: Any) -> bool:
-    """Whether some of it is float32."""
-    return any(np.asarray(one).dtype == np.float32 for one in given)
+def coarsest(*given: Any) -> str:
+    """The type, of those in `SAME`, that was rounded to last: the coarsest among those given."""
+    types = {np.asarray(hosted(one)).dtype.name for one in given}
+    return next((name for name in SAME if name in types), "float64")
 
 
 @quiet
-def same_sum(left: Vector, right: Vector, *names: str, single: bool) -> float:
-    """The sum of both, which may differ by rounding; single: that of float32 numbers."""
+def same_sum(left: Vector, right: Vector, *names: str, kind: str) -> float:
+    """The sum of both, which may differ by rounding in numbers of that kind."""
     one, other = float(left.sum()), float(right.sum())
-    if not 0.0 < one < math.inf or not abs(one - other) <= SAME[single] * one:
+    if not 0.0 < one < math.inf or not abs(one - other) <= SAME[kind] * one:
         raise ValueError(
             f"{names[0]} and {names[1]} must have the same positive and finite sum, got {one:.17g} and {other:.17g}"
         )
@@ -241,13 +243,12 @@ def _result(problem: Transport, end: Solution, tol: float) -> OptimizeResult:
     rounded = Rounded.of(end)
     cost, entropy = rounded.values()
     log = math.log(mass)
-    # each product and sum may be off in its last digits
-    size = float(dual.a @ np.abs(u)) + float(dual.b @ np.abs(v)) + problem.scale + dual.reg
-    lower = float(dual.a @ u) + float(dual.b @ v) - 8.0 * EPS * size
     fun = mass * (cost + dual.reg * (entropy + log))
-    lower = min(mass * (lower + dual.reg * log), fun)
+    lower = min(mass * (certified(dual, u, v, problem.scale) + dual.reg * log), fun)
     full_u, full_v = np.full(len(problem.rows), -np.inf), np.full(len(problem.columns), -np.inf)
     full_u[problem.rows], full_v[problem.columns] = u + dual.reg * log, v
+    # a plan exists, so that the dual is bounded: what looks otherwise is rounding
+    status = Status.PRECISION if end.status is Status.UNBOUNDED else end.status
     note = "" if math.isclose(mass, 1.0, rel_tol=1e-9) else f" The masses were divided by their sum, {mass:g}."
     trace = dict(end.trace)
     for name in ("fun", "lower"):
@@ -263,8 +264,8 @@ def _result(problem: Transport, end: Solution, tol: float) -> OptimizeResult:
         gap=fun - lower,
         marginal_error=end.error,
         success=end.error <= tol,
-        status=end.status.code,
-        message=end.status.message.replace("the gradient's dual norm is", "the marginals are") + note,
+        status=status.code,
+        message=status.message.replace("the gradient's dual norm is", "the marginals are") + note,
         nit=end.nit,
         npass=end.npass,
         method="hasd-newton",
