@@ -3,7 +3,6 @@
 from importlib.util import find_spec
 
 NEEDS = {
-    "array_api_strict": ["tests/adapters/test_namespaces.py"],
     "torch": ["src/hasd/torch/*", "tests/adapters/test_torch*.py", "tests/adapters/test_namespaces.py"],
     "optimistix": ["src/hasd/jax/*", "tests/adapters/test_jax*.py"],
     "optax": ["src/hasd/jax/*", "tests/adapters/test_jax*.py"],

@@ -70,7 +70,7 @@ class Certificate:
         free = kappa * self.reach / (self.mu * self.weight) if self.mu > 0.0 else math.inf
         s = free if radius is None else min(radius + self.offset, free)
         # kappa/2 (s - D)^2 - s^2/2, arranged so that nothing large cancels
-        curved = 0.5 * self.mu * self.weight * (s - self.reach) * (s - self.reach) if self.mu > 0.0 else 0.0
+        curved = 0.5 * self.mu * self.weight * (s - self.reach) * (s - self.reach)
         low = curved + 0.5 * self.reach * (self.reach - 2.0 * s)
         noise = max(NOISE * (abs(self.psi) + abs(low)) / self.weight, self.blur * (s + self.reach))
         bound = (self.psi + low) / self.weight - noise

@@ -194,6 +194,8 @@ def test_certificate_without_a_radius_goes_as_far_as_the_curvature_lets():
     """kappa = 2, D = 3: s = 6, where (kappa/2)(s - D)^2 - s^2/2 = 9 - 18 = -9."""
     assert Certificate(4.0, 1.0, 0.25, 3.0).lower() == pytest.approx((1.0 - 9.0) / 4.0, rel=1e-14)
     assert Certificate(1.0, 1.0, 1.0, 3.0).lower() == pytest.approx(1.0 - 9.0, rel=1e-14)
+    # kappa = 3/2: s = 9, where it is 27 - 81/2
+    assert Certificate(2.0, 1.0, 0.25, 3.0).lower() == pytest.approx((1.0 - 13.5) / 2.0, rel=1e-14)
 
 
 @pytest.mark.parametrize("psi", [math.nan, math.inf, -math.inf])
@@ -312,10 +314,10 @@ def test_rescaled_by_hand():
     center, v = np.array([3.0]), np.array([5.0])
     estimate = Estimate(center, v, weight=1.0, psi=0.0, blur=0.5)
     half = estimate.rescaled(1.0)
-    assert (half.weight, half.psi, half.v[0], half.blur) == (0.5, 0.5, 4.0, 0.5)
+    assert (half.weight, half.psi, half.v[0], half.blur) == (0.5, 0.5, 4.0, 0.5) and half.center is center
     assert estimate.rescaled(0.0) is estimate
     gone = estimate.rescaled(2.0)
-    assert (gone.weight, gone.psi, gone.mu) == (0.0, 0.0, 0.0) and gone.v is center
+    assert (gone.weight, gone.psi, gone.mu) == (0.0, 0.0, 0.0) and gone.v is gone.center is center
     assert replace(estimate, mu=0.5).rescaled(9.0).mu == 0.5
 
 
@@ -327,3 +329,59 @@ def test_rescaled_with_mu_by_hand():
     assert got.kappa == pytest.approx(5.0 / 3.0, rel=1e-14)
     assert got.v[0] == pytest.approx((2.0 / 3.0) * 2.0 / (5.0 / 3.0), rel=1e-14)
     assert got.psi == pytest.approx(0.2 * 2.0 / 3.0, rel=1e-13)
+
+
+@pytest.mark.parametrize(("f", "f_next"), [(0.0, -1000.0), (1000.0, 0.0)])
+@pytest.mark.parametrize("precision", [0.0, 1e-7])
+def test_a_decrease_is_seen_against_the_larger_of_both_values(f, f_next, precision):
+    """<g, v - y> leaves f(y) + <g, v - y> - f_next = delta: half of the rounding grows no weight, twice of it does."""
+    noise = 8.0 * max(EPS, precision) * 1000.0
+    for delta, grows in ((0.5 * noise, False), (2.0 * noise, True)):
+        e = Evaluation(np.zeros(1), f, np.ones(1), precision)
+        estimate = Estimate(np.zeros(1), np.array([f_next - f + delta]))
+        assert (estimate.largest_root(e, f_next) > 0.0) == grows
+
+
+def test_the_slack_is_lowered_by_eight_roundings_of_its_terms():
+    """psi = 1 + delta, A f_next = 1: sixteen units of delta are rounding, the seventeenth is not."""
+    e = Evaluation(np.zeros(1), 1.0, np.ones(1))
+    for units, grows in ((15.0, False), (17.0, True)):
+        estimate = Estimate(np.zeros(1), np.zeros(1), weight=1.0, psi=1.0 + units * EPS)
+        assert (estimate.largest_root(e, 1.0) > 0.0) == grows
+
+
+TINY, LARGE = 2.0**-850, 2.0**200
+"""One would have to be lifted, the other does not bear it."""
+
+
+@pytest.mark.parametrize(("f", "g"), [(LARGE, TINY), (0.0, LARGE), (TINY, LARGE)])
+def test_a_cut_with_numbers_of_very_different_sizes(f, g):
+    e = Evaluation(np.zeros(1), f, np.array([g]))
+    estimate = Estimate(np.zeros(1), np.ones(1)).cut(2.0**-300, e)
+    assert estimate.psi == pytest.approx(2.0**-300 * (f + g) - 0.5 * (2.0**-300 * g) ** 2, rel=1e-15, abs=0.0)
+
+
+def test_a_root_with_a_gradient_far_larger_than_the_values():
+    x = np.zeros(1)
+    assert Estimate(x, x).largest_root(Evaluation(x, TINY, np.array([LARGE])), 0.0) >= 0.0
+
+
+@pytest.mark.parametrize("back", [False, True])
+def test_observed_smoothness_with_one_large_gradient(back):
+    """From g = 0 at 0 to g = LARGE at 1, both values tiny: L = LARGE/2."""
+    pair = Evaluation(np.zeros(1), TINY, np.zeros(1)), Evaluation(np.ones(1), TINY, np.array([LARGE]))
+    assert observed_smoothness(Lp(2.0), *(pair[::-1] if back else pair)) == 0.5 * LARGE
+
+
+@pytest.mark.parametrize("values", [(1.0, 1000.0), (1000.0, 1.0)])
+@pytest.mark.parametrize("precision", [0.0, 1e-7])
+def test_observed_smoothness_is_silent_below_the_rounding_of_the_larger_value(values, precision):
+    """The Bregman distance f(x) - f(y) - <g_y, x - y> is set to a number of roundings."""
+    noise = 8.0 * max(EPS, precision) * 1000.0
+    for units, seen in ((20.0, False), (50.0, True)):
+        f, other = values
+        one = Evaluation(np.ones(1), f, np.array([1.0]), precision)
+        two = Evaluation(np.zeros(1), other, np.array([f - other - units * noise]), precision)
+        # the other reading, <g_x, x - y> - (f(x) - f(y)), is put below 0
+        one = replace(one, g=np.array([f - other - 1.0]))
+        assert (observed_smoothness(Lp(2.0), one, two) > 0.0) == seen

@@ -3,6 +3,7 @@
 import math
 from fractions import Fraction
 
+import array_api_strict
 import numpy as np
 import pytest
 from hypothesis import assume, given
@@ -221,3 +222,22 @@ def test_entries_near_the_smallest_number_keep_their_digits(p, tiny):
 def test_dot_of_any_arrays():
     assert dot(np.array([1.0, 2.0]), np.array([3.0, 4.0])) == 11.0
     assert type(dot(np.ones(2), np.ones(2))) is float
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("power", [-140, -70, 0, 60, 120])
+def test_arrays_of_another_library(dtype, power):
+    """Inner products, norms and the steepest vector are NumPy's, squares that under- or overflow included."""
+    if dtype == "float64":
+        power *= 8
+    x = np.array([3.0, -4.0, 12.0], dtype=dtype) * np.dtype(dtype).type(2.0**power)
+    y = np.array([1.0, 2.0, -0.5], dtype=dtype)
+    u, v = array_api_strict.asarray(x), array_api_strict.asarray(y)
+    assert dot(u, v) == dot(x, y) == -11.0 * 2.0**power
+    with np.errstate(over="ignore"):  # as in a run
+        assert norm2(u) == norm2(x) == pytest.approx(13.0 * 2.0**power, rel=1e-6 if dtype == "float32" else 1e-15)
+    for p in (2.0, 3.0, math.inf):
+        with np.errstate(over="ignore"):
+            assert Lp(p).norm(u) == Lp(p).norm(x)
+        assert Lp(p).dual_norm(v) == Lp(p).dual_norm(y)
+        np.testing.assert_array_equal(np.asarray(Lp(p).steepest(v)), Lp(p).steepest(y))
