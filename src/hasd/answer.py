@@ -10,6 +10,7 @@ from scipy.optimize import OptimizeResult
 
 from .arrays import Array, fresh, like
 from .bounds import Bounds
+from .estimate import rounding
 from .loop import Criterion, Outcome
 from .methods.base import Method, Problem, State
 from .objectives.operators import quiet
@@ -37,6 +38,8 @@ def answer(
         outcome.status = Status.CONVERGED
     elif outcome.status in (Status.CONVERGED, Status.PRECISION):
         outcome.status = Status.CONVERGED if _holds(within, state, e, problem) else Status.PRECISION
+    elif outcome.status is Status.GAP and not _closed(bounds, e):
+        outcome.status = Status.PRECISION
     withdrawn = bool(bounds.withdrawn)
     if withdrawn and outcome.status is Status.PRECISION:
         outcome.status = Status.NONCONVEX
@@ -84,8 +87,8 @@ def _returned(problem: Problem, outcome: Outcome, bounds: Bounds, goal: str) -> 
     """
     state, record = outcome.state, problem.oracle.record
     cached = getattr(state, "point", None) is not None
-    if outcome.status is Status.GAP:
-        return record(bounds.x)
+    if outcome.status is Status.GAP and (there := record(bounds.x)).finite:
+        return there
     if outcome.status is Status.CONVERGED or goal == "gradient":
         e = state.at if outcome.status is Status.CONVERGED else outcome.smallest[1]
         return record(e.x) if cached else e
@@ -102,6 +105,11 @@ def _returned(problem: Problem, outcome: Outcome, bounds: Bounds, goal: str) -> 
 def _holds(within: Criterion, state: State, e: Evaluation, problem: Problem) -> bool:
     """Whether the tolerance is met by what is handed back, whatever cached images or numbers of more digits said."""
     return e.finite and within(replace(state, grad_norm=problem.geometry.dual_norm(e.g))) is not None
+
+
+def _closed(bounds: Bounds, e: Evaluation) -> bool:
+    """Whether the gap is within gap_tol at what is handed back."""
+    return e.finite and e.f - bounds.lower <= bounds.gap_tol + rounding(e.f, bounds.lower, eps=e.eps)
 
 
 def _in_precision_of(x0: Array, e: Evaluation, problem: Problem) -> Evaluation:

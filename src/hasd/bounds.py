@@ -14,6 +14,7 @@ from .arrays import Array
 from .convexity import Convexity
 from .estimate import rounding
 from .methods.base import State
+from .objectives.operators import quiet
 from .result import Cut, Status, cut_at
 
 
@@ -41,6 +42,7 @@ class Bounds:
         """The certified gap of the best point so far."""
         return self.upper - self.lower
 
+    @quiet
     def __call__(self, state: State) -> None:
         """Take in one state."""
         value, x = (state.at.f, state.at.x) if math.isnan(state.fun) else (state.fun, state.x)

@@ -1,39 +1,33 @@
 """Runs on disk: a `Snapshot` in an npz file without pickle, written so that a crash at any moment loses at most one.
 
-A file is written beside its destination, synced, and renamed over it; the one before is kept as ``<name>.previous``, by
-a link made first, so that the destination never is missing either.  It carries the format's and the package's version,
-the configuration of the run and a checksum over everything; what does not fit is refused with the reason.
+A file carries the format's and the package's version, the configuration of the run and a checksum over everything; what
+does not fit is refused with the reason.  How it takes the place of the last one is seen to in `replacing`.
 """
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
-import os
 import warnings
 import zipfile
-from dataclasses import dataclass, is_dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from array_api_compat import device
 
-from .arrays import Array, foreign, hosted, library, namespace
+from .arrays import Array, foreign, hosted, namespace
 from .loop import Outcome
-from .methods.base import Method, Problem
 from .packing import Packed, pack, unpack
-from .snapshot import Snapshot
-from .trace import Recorder
-from .version import VERSION
+from .replacing import previous, replace, sweep
+from .same_run import refuse_other
+from .snapshot import Mark, Snapshot
 
-FORMAT = 1
+FORMAT = 2
 """Raised whenever a file of the last version could be misread."""
-SAME = 1e-6
-"""Relative difference of values that another machine's rounding may make."""
-PREVIOUS = ".previous"
-"""What the name of the last file but one ends in."""
+MEMBERS = ("about.npy", "checksum.npy", "a0.npy")
+"""What every checkpoint holds; the first of them comes first in the file."""
 
 
 class Unreadable(Exception):
@@ -47,10 +41,13 @@ class Saver:
     path: Path
     every: int  # iterations
     configuration: dict[str, Any]
-    problem: Problem
-    recorder: Recorder
     written: int = -1  # the newest iteration on disk
+    whole: bool = False  # whether the file that is there is known to be good: only such a one is worth keeping
     failed: bool = False
+
+    def __post_init__(self) -> None:
+        """Clear away what killed runs left."""
+        sweep(self.path)
 
     def __call__(self, outcome: Outcome) -> None:
         """Write where one is due."""
@@ -58,12 +55,12 @@ class Saver:
             self.now(outcome)
 
     def now(self, outcome: Outcome) -> None:
-        """Write, if that iteration is not on disk already."""
-        if outcome.state.iteration == self.written:
+        """Write the run as it last was between two iterations, if that is not on disk already."""
+        mark = outcome.mark
+        if mark is None or mark.state.iteration == self.written:
             return
         try:
-            write(self.path, Snapshot.of(self.problem, self.recorder, outcome), self.configuration)
-            self.written = outcome.state.iteration
+            self._write(mark)
         except OSError as error:
             if not self.failed:
                 self.failed = True
@@ -73,63 +70,20 @@ class Saver:
                     stacklevel=2,
                 )
 
-
-def configuration(problem: Problem, method: Method, x0: Array) -> dict[str, Any]:
-    """What a run must have in common with the one that wrote a checkpoint."""
-    return {
-        "version": VERSION,
-        "method": repr(method) if is_dataclass(method) else method.name,
-        "p": repr(problem.geometry.p),
-        "L": problem.L,
-        "mu": problem.mu,
-        "dimension": x0.shape[0],
-        "dtype": str(x0.dtype),
-        "library": library(x0),
-    }
+    def _write(self, mark: Mark) -> None:
+        write(self.path, mark.snapshot(), self.configuration, keep=self.whole or intact(self.path))
+        self.written, self.whole = mark.state.iteration, True
 
 
-def write(path: Path, snapshot: Snapshot, configuration: dict[str, Any]) -> None:
-    """One file in place of the last, which becomes the one before."""
+def write(path: Path, snapshot: Snapshot, configuration: dict[str, Any], *, keep: bool) -> None:
+    """One file in place of the last, which becomes the one before if it is to be kept."""
     tree, arrays = pack(snapshot)
     own = [i for i, array in enumerate(arrays) if not foreign(array)]
     columns: dict[str, Any] = {f"a{i}": np.ascontiguousarray(hosted(array)) for i, array in enumerate(arrays)}
     text = json.dumps({"format": FORMAT, "configuration": configuration, "numpy": own, "tree": tree})
     about = np.frombuffer(text.encode(), dtype=np.uint8)
-    temporary = path.with_name(f"{path.name}.tmp")  # one name, so that a killed run leaves one file at most
-    try:
-        with open(temporary, "wb") as file:
-            np.savez(file, about=about, checksum=_checksum(about, columns), **columns)
-            file.flush()
-            os.fsync(file.fileno())
-        _keep_last(path)
-        os.replace(temporary, path)
-        _sync_folder(path.parent)
-    finally:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
-
-
-def _keep_last(path: Path) -> None:
-    """Give the present file its second name; by renaming where the file system knows no links."""
-    if not path.exists():
-        return
-    previous, link = path.with_name(path.name + PREVIOUS), path.with_name(f"{path.name}.link")
-    try:
-        link.unlink(missing_ok=True)
-        os.link(path, link)
-        os.replace(link, previous)
-    except OSError:
-        os.replace(path, previous)
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make the rename last; some systems cannot open folders."""
-    with contextlib.suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+    checksum = _checksum(about, columns)
+    replace(path, lambda file: np.savez(file, about=about, checksum=checksum, **columns), keep=keep)
 
 
 def _checksum(about: np.ndarray, columns: dict[str, np.ndarray]) -> np.ndarray:
@@ -140,25 +94,32 @@ def _checksum(about: np.ndarray, columns: dict[str, np.ndarray]) -> np.ndarray:
     return np.frombuffer(digest.digest(), dtype=np.uint8)
 
 
-def read(path: Path, configuration: dict[str, Any], x0: Array) -> Snapshot:
+class Read(NamedTuple):
+    """A run from disk."""
+
+    snapshot: Snapshot
+    newest: bool  # whether from the file itself, not from the one before
+
+
+def read(path: Path, configuration: dict[str, Any], x0: Array) -> Read:
     """The newest readable one of the pair, if it belongs to this run; arrays as x0 is."""
-    previous = path.with_name(path.name + PREVIOUS)
+    newest = True
     try:
         about, columns = _contents(path)
     except (Unreadable, FileNotFoundError) as damage:
+        newest = False
         try:
-            about, columns = _contents(previous)
+            about, columns = _contents(previous(path))
         except FileNotFoundError:
             raise _none(path, damage) from None
         except Unreadable as other:
             raise ValueError(f"neither checkpoint can be read: {damage}; {other}") from None
-        warnings.warn(f"{damage}; going on from {previous}", RuntimeWarning, stacklevel=4)
-    _refuse_other(path, about, configuration)
+        warnings.warn(f"{damage}; going on from {previous(path)}", RuntimeWarning, stacklevel=4)
+    refuse_other(str(path), about["configuration"], configuration)
     own = set(about["numpy"])
     arrays = [columns[f"a{i}"] for i in range(len(columns))]
     given = [array if i in own else _as(x0, array) for i, array in enumerate(arrays)]
-    snapshot: Snapshot = unpack(Packed(about["tree"], given))
-    return snapshot
+    return Read(unpack(Packed(about["tree"], given)), newest)
 
 
 def _none(path: Path, damage: Exception) -> Exception:
@@ -176,30 +137,42 @@ def _contents(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         with open(path, "rb") as raw, np.load(raw, allow_pickle=False) as file:
             columns = {name: file[name] for name in file.files}
         about, checksum = columns.pop("about"), columns.pop("checksum")
-        intact = np.array_equal(checksum, _checksum(about, columns))
-        contents = json.loads(about.tobytes()) if intact else {}
+        fits = np.array_equal(checksum, _checksum(about, columns))
+        contents = json.loads(about.tobytes()) if fits else {}
     except FileNotFoundError:
         raise
-    except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile, NotImplementedError) as error:
-        raise Unreadable(f"{path} is no checkpoint, or damaged ({error})") from error
-    if not intact:
+    except OSError as error:
+        raise Unreadable(f"{path} is no checkpoint, or damaged ({error.strerror or error})") from error
+    except Exception as error:  # of the zip, zlib, header and shape of bytes that may be any
+        raise Unreadable(f"{path} is no checkpoint, or damaged") from error
+    if not fits:
         raise Unreadable(f"{path} is damaged: its checksum does not fit")
     if contents.get("format") != FORMAT:
         raise ValueError(f"{path} has format {contents.get('format')}, this version of hasd reads format {FORMAT}")
     return contents, columns
 
 
-def _refuse_other(path: Path, about: dict[str, Any], configuration: dict[str, Any]) -> None:
-    """Name the first setting in which the run on disk differs from this one."""
-    saved = about["configuration"]
-    for name, value in configuration.items():
-        if saved.get(name) != value:
-            raise ValueError(f"{path} is of another run: its {name} is {saved.get(name)}, this one's is {value}")
+def intact(path: Path) -> bool:
+    """Whether there is a checkpoint without damage, of whatever run and format."""
+    try:
+        _contents(path)
+    except (Unreadable, FileNotFoundError):
+        return False
+    except ValueError:  # of another format
+        return True
+    return True
 
 
-def refuse_other_function(path: Path, saved: Snapshot, problem: Problem) -> None:
-    """Compare f where the saved run last knew it: the same data, and the same function, give the same value."""
-    e = saved.state.at
-    now = problem.oracle.record(e.x)
-    if not abs(now.f - e.f) <= SAME * max(abs(e.f), abs(now.f)):
-        raise ValueError(f"{path} is of another function: at its point f was {e.f!r}, and is {now.f!r} now")
+def ours(path: Path) -> bool:
+    """Whether the file is, or before some damage was, a checkpoint; an empty one is nobody's."""
+    if not path.is_file():
+        return False
+    try:
+        with open(path, "rb") as raw:
+            head = raw.read(100)
+        with zipfile.ZipFile(path) as archive:
+            return len(set(MEMBERS).intersection(archive.namelist())) >= 2
+    except OSError:
+        return False
+    except Exception:  # no archive, or the end of one is damaged, where its table of contents is
+        return not head or MEMBERS[0].encode() in head

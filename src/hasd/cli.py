@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from concurrent.futures.process import BrokenProcessPool
@@ -11,34 +12,59 @@ from pathlib import Path
 
 from . import __version__
 from .experiments import EXPERIMENTS, Experiment, Workers, collect, save
+from .experiments.workers import cores
 from .solve import command as solve
+from .solve.faults import printable
+from .solve.folder import folder, make_folder
+from .solve.terminal import complain, say
 
 FAILED, INTERRUPTED = 1, 130
 """Exit codes beside 0; argparse itself ends with 2 on a wrong usage."""
+MOST = 10**9
+"""Of any size: NumPy's own words on arrays that cannot be addressed help nobody."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; the exit code."""
+    _replace_closed_streams()
     options = parser().parse_args(argv)
     try:
         return solve.run(options) if options.command == "solve" else _reproduce(options)
     except (ValueError, OSError, ImportError) as error:
-        print(f"hasd: error: {error}", file=sys.stderr)
+        complain(f"error: {_plain(error)}")
+        return FAILED
+    except MemoryError:
+        complain("error: this takes more memory than there is")
         return FAILED
     except BrokenProcessPool:
-        print("hasd: error: a worker process died; was it out of memory? Try --jobs 1", file=sys.stderr)
+        complain("error: a worker process died; was it out of memory? Try --jobs 1")
         return FAILED
     except KeyboardInterrupt:
-        print("hasd: interrupted", file=sys.stderr)
+        complain("interrupted")
         return INTERRUPTED
+
+
+def _replace_closed_streams() -> None:
+    """Where the shell closed stdout or stderr (`>&-`) Python has None, over which we and other libraries stumble."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
+
+
+def _plain(error: Exception) -> str:
+    """An error without the number that the system gives it."""
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror if error.filename is None else f"{error.filename}: {error.strerror}"
+    return str(error) or type(error).__name__
 
 
 def _reproduce(options: argparse.Namespace) -> int:
     chosen = list(EXPERIMENTS.values()) if options.experiment == "all" else [EXPERIMENTS[options.experiment]]
-    with Workers(options.jobs) as workers:
+    make_folder(options.out)
+    with Workers(min(options.jobs or cores(), cores())) as workers:  # all are started, also those with nothing to do
         written = save([(one, _sizes(one, options)) for one in chosen], workers, options.out)
-    print(*written, collect(list(EXPERIMENTS), options.out), sep="\n")
-    return 0
+    written.append(collect(list(EXPERIMENTS), options.out))
+    return 0 if say("\n".join(printable(str(path)) for path in written)) else FAILED
 
 
 def parser() -> argparse.ArgumentParser:
@@ -68,10 +94,13 @@ def _subcommand(
 ) -> argparse.ArgumentParser:
     one = experiments.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
     one.add_argument(
-        "--out", type=Path, default=Path("results"), metavar="DIR", help="where files go (default: results)"
+        "--out", type=folder, default=Path("results"), metavar="DIR", help="where files go (default: results)"
     )
     one.add_argument(
-        "--jobs", type=positive, metavar="N", help="worker processes (default: one a core); never changes a result"
+        "--jobs",
+        type=positive,
+        metavar="N",
+        help="worker processes, at most and by default one a core; never changes a result",
     )
     one.add_argument("--quick", action="store_true", help="tiny sizes, to see that everything works")
     one.add_argument("--seed", type=natural, metavar="N", help="seed of the random data (default: 0)")
@@ -95,7 +124,10 @@ def _sizes(experiment: Experiment, options: argparse.Namespace) -> object:
 
 def positive(text: str) -> int:
     """A whole number above 0, for argparse."""
-    return _whole(text, 1)
+    number = _whole(text, 1)
+    if number > MOST:
+        raise argparse.ArgumentTypeError(f"must be at most {MOST}, got {text!r}")
+    return number
 
 
 def natural(text: str) -> int:

@@ -43,7 +43,7 @@ class Convexity:
         if self.first is None or self.best is None or self.last is None:
             self.first = self.best = self.last = new
             return True
-        if e is not self.last.e:
+        if e.g is not self.last.e.g:  # asked of the arrays, as an evaluation that comes from a checkpoint is made anew
             with np.errstate(all="ignore"):  # a run that diverges may overflow here
                 self._compare(self.last, new)
                 self._compare(self.best if iteration % 2 else self.first, new)

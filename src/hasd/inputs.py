@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import math
 import numbers
 import os
@@ -14,11 +15,13 @@ import numpy as np
 
 from .arrays import Array, detached, foreign, fresh, library, namespace
 from .bounds import Bounds
+from .checkpoint import ours
 from .convexity import Convexity
 from .geometry import Geometry, Lp
 from .methods.base import State
 from .objectives.operators import same_library
 from .oracle import BlackBox, ObjectiveSource, Source
+from .replacing import previous, temporary
 
 DEFAULT_MAXITER = 100_000
 """Where the caller sets no limit at all."""
@@ -26,15 +29,24 @@ DEFAULT_MAXITER = 100_000
 
 def number(name: str, value: Any, *, least: float, strict: bool = False, finite: bool = True) -> float:
     """A real number not below `least` (above it where strict)."""
-    real = isinstance(value, numbers.Real) or (isinstance(value, np.ndarray) and value.shape == ())
-    if not real or isinstance(value, bool | np.bool_):
+    if not _is_number(value):
         raise TypeError(f"{name} must be a number, got {value!r}")
-    out = float(value)
+    try:
+        out = float(value)
+    except OverflowError:  # a whole number, of so many digits perhaps that Python does not print it
+        raise ValueError(f"{name} must be a number of at most 308 digits, got one of more") from None
     low = out <= least if strict else out < least
     if math.isnan(out) or low or (finite and math.isinf(out)):
         bound = f"{'greater than' if strict else 'at least'} {least:g}"
         raise ValueError(f"{name} must be {'finite and ' if finite else ''}{bound}, got {value!r}")
     return out
+
+
+def _is_number(value: Any) -> bool:
+    """Whether it is one real number, by itself or as a 0-d array; neither a truth value nor a time is."""
+    if isinstance(value, np.ndarray):
+        return value.shape == () and value.dtype.kind in "iuf" and not np.ma.is_masked(value)
+    return isinstance(value, numbers.Real) and not isinstance(value, bool | np.bool_ | np.timedelta64)
 
 
 def count(name: str, value: Any, *, least: int) -> float:
@@ -86,6 +98,9 @@ def _as_array(x0: Any) -> Array:
     """x0 as an array of numbers: of its own library, without history, or NumPy's."""
     if foreign(x0):
         return detached(x0)
+    if np.ma.is_masked(x0):
+        place = int(np.flatnonzero(np.ma.getmaskarray(x0))[0])
+        raise ValueError(f"x0 must have no masked entries, but entry {place} is masked")
     try:
         array = np.asarray(x0)
     except ValueError as error:
@@ -113,6 +128,8 @@ def source(fun: Any, jac: Any, args: Any, x0: Array) -> Source:
     if hasattr(fun, "value_and_grad") and hasattr(fun, "counted"):
         if jac is not None:
             raise TypeError("jac must not be given with an objective: it brings its own gradient")
+        if not (isinstance(args, tuple) and not args):
+            raise TypeError("args must not be given with an objective: it holds its own data")
         if fun.dimension is not None and fun.dimension != x0.shape[0]:
             raise ValueError(f"x0 has length {x0.shape[0]}, but the objective has {fun.dimension} variables")
         model = getattr(fun, "model", None)
@@ -146,12 +163,10 @@ def rows(trace: Any) -> float:
     return count("trace", trace, least=0)
 
 
-def resumed(state: Any, method: Any, x0: Array) -> Any:
-    """A state to go on from, checked against the method and the problem; None where there is none."""
-    if state is None:
-        return None
+def resumed(state: Any, method: Any, x0: Array) -> State:
+    """A state to go on from, as far as can be told by looking at it."""
     if not isinstance(state, State):
-        raise TypeError(f"resume must be the state of an earlier result, got {state!r}")
+        raise TypeError(f"resume must be a checkpoint's path or the state of an earlier result, got {state!r}")
     if state.x.shape != x0.shape:
         raise ValueError(f"resume holds a state of length {state.x.shape[0]}, but x0 has length {x0.shape[0]}")
     if library(state.x) != library(x0):
@@ -161,17 +176,40 @@ def resumed(state: Any, method: Any, x0: Array) -> Any:
     return state
 
 
-def checkpoint(path: Any, every: Any) -> tuple[Path | None, int]:
-    """Where to write the run, and every how many iterations; the folder must be there."""
-    if path is None:
+def path(name: str, given: Any) -> Path:
+    """The file that is named; where that is a link, what it leads to, so that the two never differ."""
+    text = os.fspath(given)
+    place = Path(text) if isinstance(text, str) else Path()
+    if not place.name or "\0" in str(place):
+        raise ValueError(f"{name} must name a file, got {text!r}")
+    _refuse_too_long(name, previous(place))
+    return Path(os.path.realpath(place)) if place.is_symlink() else place
+
+
+def _refuse_too_long(name: str, place: Path) -> None:
+    """Only the file system knows what it takes for too long."""
+    try:
+        os.lstat(place)
+    except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            raise ValueError(f"{name} must name a file, got a name that is too long: {place.name[:40]!r}...") from None
+
+
+def checkpoint(given: Any, every: Any) -> tuple[Path | None, int]:
+    """Where to write the run, and every how many iterations; the folder must be there, and nobody else's file."""
+    if given is None:
         return None, 0
-    if not isinstance(path, str | os.PathLike):
-        raise TypeError(f"checkpoint must be a path, got {path!r}")
-    place = Path(path)
-    if place.is_dir() or not place.name:
-        raise ValueError(f"checkpoint must name a file, got the folder {str(path)!r}")
+    if not isinstance(given, str | os.PathLike):
+        raise TypeError(f"checkpoint must be a path, got {given!r}")
+    place = path("checkpoint", given)
+    if place.is_dir():
+        raise ValueError(f"checkpoint must name a file, got the folder {str(place)!r}")
     if not place.parent.is_dir():
         raise FileNotFoundError(f"checkpoint: there is no folder {str(place.parent)!r}")
+    _refuse_too_long("checkpoint", temporary(place))
+    for file in (place, previous(place)):
+        if file.exists() and not ours(file):
+            raise FileExistsError(f"checkpoint: {str(file)!r} is no checkpoint, and will not be overwritten")
     if every is None:
         raise TypeError("checkpoint_every must be a number, got None")
     return place, int(min(count("checkpoint_every", every, least=1), sys.maxsize))

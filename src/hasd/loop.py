@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,23 +12,33 @@ from .methods.base import Method, Problem, State
 from .oracle import Evaluation
 from .result import Status, Stop
 
+if TYPE_CHECKING:
+    from .snapshot import Mark
+
 Criterion = Callable[[State], Status | None]
 Observer = Callable[[State], None]
 
 
 def states(problem: Problem, method: Method, start: Evaluation | State) -> Iterator[State]:
     """The method's states, from t = 0 (an evaluation) or from a state of an earlier run, until a step raises Stop."""
-    if isinstance(start, State):
-        state = start
-    else:
-        with np.errstate(all="ignore"):  # inf and NaN are seen to
-            state = replace(method.init(problem, start), method=method.name)
+    state = start if isinstance(start, State) else _begun(problem, method, start)
     while True:
         yield state
-        if state.grad_norm == 0.0:
-            raise Stop(Status.CONVERGED)
-        with np.errstate(all="ignore"):
-            state = method.step(problem, state)
+        state = _following(problem, method, state)
+
+
+def _begun(problem: Problem, method: Method, start: Evaluation) -> State:
+    """The state at t = 0."""
+    with np.errstate(all="ignore"):  # inf and NaN are seen to
+        return replace(method.init(problem, start), method=method.name)
+
+
+def _following(problem: Problem, method: Method, state: State) -> State:
+    """The next state; Stop where there is none."""
+    if state.grad_norm == 0.0:
+        raise Stop(Status.CONVERGED)
+    with np.errstate(all="ignore"):
+        return method.step(problem, state)
 
 
 @dataclass
@@ -36,7 +47,21 @@ class Outcome:
 
     state: State
     smallest: tuple[float, Evaluation]  # dual norm of the gradient, and where
-    status: Status
+    size: float  # |f(x_0)|
+    status: Status = Status.MAXITER
+    mark: Mark | None = None  # the run when it last was between two iterations
+    settled: bool = False  # whether that is now: the state is recorded, and the callback has had it
+
+    @classmethod
+    def at(cls, state: State) -> Outcome:
+        """A run that has seen nothing but this state."""
+        return cls(state, (state.grad_norm, state.at), abs(state.at.f))
+
+    def move(self, state: State) -> None:
+        """Take the next state."""
+        self.state, self.settled = state, False
+        if state.grad_norm < self.smallest[0]:
+            self.smallest = (state.grad_norm, state.at)
 
 
 @dataclass(frozen=True)
@@ -46,16 +71,22 @@ class Watch:
     record: Observer
     callback: Observer | None
     criteria: Sequence[Criterion]
-    save: Callable[[Outcome], None] | None = None  # the run as it stands, before the next iteration
+    settle: Callable[[Outcome], None] | None = None  # marks the run as it stands, whatever becomes of the next step
+    save: Callable[[Outcome], None] | None = None  # writes it to disk, where that is due
     keep_interrupted: bool = False  # whether Ctrl-C ends the run with what there is, or is raised
 
-    def __call__(self, outcome: Outcome, fresh: bool, first: bool) -> bool:
-        """Whether the run ends here.  A state that comes from a checkpoint (not fresh) has been recorded before."""
+    def __call__(self, outcome: Outcome, first: bool) -> bool:
+        """Whether the run ends here.  A state that comes from a checkpoint is settled; the first is not called back."""
         state = outcome.state
-        if fresh:
+        if not outcome.settled:
             self.record(state)
-            if self.callback is not None and not first:
-                self.callback(state)
+            try:
+                if self.callback is not None and not first:
+                    self.callback(state)
+            finally:
+                if self.settle is not None:
+                    self.settle(outcome)
+                outcome.settled = True
         for criterion in self.criteria:
             if (status := criterion(state)) is not None:
                 outcome.status = status
@@ -65,26 +96,21 @@ class Watch:
         return False
 
 
-def run(problem: Problem, method: Method, start: Evaluation | State | Outcome, watch: Watch) -> Outcome:
-    """Run until a criterion, the callback, a budget or the method itself ends it; or go on with an earlier outcome."""
-    outcome = start if isinstance(start, Outcome) else None
-    fresh = outcome is None
+def run(problem: Problem, method: Method, start: Evaluation | Outcome, watch: Watch) -> Outcome:
+    """Run until a criterion, the callback, a budget or the method itself ends it; or go on with an earlier outcome.
+
+    No generator: Python would turn a StopIteration of the user's function into an error of its own.
+    """
+    outcome = start if isinstance(start, Outcome) else Outcome.at(_begun(problem, method, start))
+    first = True
     try:
-        for state in states(problem, method, start.state if isinstance(start, Outcome) else start):
-            first = outcome is None
-            outcome = outcome or Outcome(state, (state.grad_norm, state.at), Status.MAXITER)
-            outcome.state = state
-            if state.grad_norm < outcome.smallest[0]:
-                outcome.smallest = (state.grad_norm, state.at)
-            if watch(outcome, fresh, first):
-                return outcome
-            fresh = True
+        while not watch(outcome, first):
+            outcome.move(_following(problem, method, outcome.state))
+            first = False
     except Stop as stop:
-        assert outcome is not None, "init takes no evaluations beyond the one it is given"
         outcome.status = stop.status
     except KeyboardInterrupt:
-        if outcome is None or not watch.keep_interrupted:
+        if not watch.keep_interrupted:
             raise
         outcome.status = Status.INTERRUPTED
-    assert outcome is not None
     return outcome

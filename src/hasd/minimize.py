@@ -6,6 +6,7 @@ import math
 import os
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,7 +22,8 @@ from .methods.base import Method, Problem, State
 from .oracle import Evaluation, Oracle, Source
 from .progress import Progress
 from .result import Status, Stop
-from .snapshot import continued
+from .same_run import configuration, refuse_other, refuse_other_function, refuse_other_start
+from .snapshot import Mark, continued, remembering
 from .trace import Recorder
 
 
@@ -100,12 +102,15 @@ def minimize(
         ||x_0 - x*||, or strong convexity (a ridge, or mu).
     resume : path or state, optional
         A checkpoint, or ``res.state`` of an earlier run of the same method on the same function: go on from there, bit
-        for bit as if it had never stopped.  ``maxiter`` counts from the first run's start; from a checkpoint so do
-        ``maxfun``, all counts and the trace.
+        for bit as if it had never stopped.  ``maxiter`` counts from the first run's start, ``tol`` and ``radius`` are
+        measured from there; from a checkpoint ``maxfun``, all counts and the trace go on too.  Give the same x0 as
+        then; without a ``radius`` ``res.x`` will do.  What does not fit is a ValueError.
     checkpoint, checkpoint_every : path and int, optional
-        Write the run to this npz file every so many iterations and at its end; the one before is kept beside it.
+        Write the run to this npz file every so many iterations and at its end; the one before is kept beside it.  A
+        file that is there and is no checkpoint is not overwritten.
     interrupt : {"raise", "return"}
-        What Ctrl-C does: raise KeyboardInterrupt, the last checkpoint intact, or return the best point so far.
+        What Ctrl-C does: raise KeyboardInterrupt, the last checkpoint intact, or write one and return the best point so
+        far; once more, while that is done, raises.
     disp : bool
         Print a summary at the end, as SciPy does.
     hess, hessp : optional
@@ -148,11 +153,12 @@ def minimize(
     call = scipy_style.callback(inputs.callback(callback), problem.oracle, setup.x0)
     within = stopping.gradient_within(tol, gtol)
     criteria = [within, gaps.criterion, stopping.iterations(limit)]
-    start = _start(resume, setup, problem, recorder)
-    if isinstance(start, tuple):
-        res = unstarted(problem, setup.method, recorder, *start)
+    about = configuration(problem, setup.method, setup.x0)
+    begun = _begin(resume, fun, setup, problem, recorder, about)
+    if isinstance(begun.at, tuple):
+        res = unstarted(problem, setup.method, recorder, *begun.at)
     else:
-        saver = _saver(path, every, resume, start, setup, problem, recorder)
+        saver = _saver(path, every, begun, about)
         with Progress(progress, limit, setup.method.name, gaps) as bar:
 
             def observe(state: State) -> None:
@@ -160,12 +166,15 @@ def minimize(
                 recorder(state)
                 bar(state)
 
-            watch = loop.Watch(observe, call, criteria, saver, interrupt == "return")
-            outcome = loop.run(problem, setup.method, start, watch)
-        if saver is not None and outcome.status is not Status.INTERRUPTED:
-            saver.now(outcome)
+            def settle(outcome: loop.Outcome) -> None:
+                outcome.mark = Mark.of(problem, recorder, outcome)
+
+            watch = loop.Watch(observe, call, criteria, settle, saver, interrupt == "return")
+            outcome = loop.run(problem, setup.method, begun.at, watch)
         why = f"{setup.why} {scipy_style.ignored(hess, hessp)} {_unused(setup)}".strip()
-        res = answer(problem, setup.method, outcome, recorder, within, setup.x0, goal, why)
+        finish = partial(_finish, saver, problem, setup, outcome, recorder, within, goal, why)
+        res = finish() if outcome.status is Status.INTERRUPTED or interrupt == "raise" else _patiently(finish)
+        res.state = remembering(res.state, about, fun)
     if disp:
         print(scipy_style.summary(res))
     return res
@@ -261,18 +270,56 @@ def _method(method: Any, options: dict[str, Any], fun: Any, p: Any, L: Any) -> t
     return method, ""
 
 
-def _start(
-    resume: Any, setup: SetUp, problem: Problem, recorder: Recorder
-) -> Evaluation | State | loop.Outcome | tuple[Evaluation, Status]:
-    """Where the run begins: at x0, at an earlier run's state, or in the middle of a run that was saved."""
+class Begun(NamedTuple):
+    """Where a run begins."""
+
+    at: Evaluation | loop.Outcome | tuple[Evaluation, Status]  # with a status where x0 is no start
+    file: Path | None = None  # the file that holds it, if one does
+
+
+def _begin(resume: Any, fun: Any, setup: SetUp, problem: Problem, recorder: Recorder, about: dict[str, Any]) -> Begun:
+    """At x0, at an earlier run's state, or in the middle of a run that was saved."""
+    if resume is None:
+        return Begun(_first(problem.oracle, setup))
+    file, known = None, False
     if isinstance(resume, str | os.PathLike):
-        about = saving.configuration(problem, setup.method, setup.x0)
-        saved = saving.read(Path(resume), about, setup.x0)
-        outcome = saved.restore(problem, recorder)
-        saving.refuse_other_function(Path(resume), saved, problem)
-        return outcome
-    state = inputs.resumed(resume, setup.method, setup.x0)
-    return _first(problem.oracle, setup) if state is None else continued(state, problem, recorder)
+        path = inputs.path("resume", resume)
+        where, found = str(path), saving.read(path, about, setup.x0)
+        outcome, file = found.snapshot.restore(problem, recorder), path if found.newest else None
+    else:
+        where, state = "resume", inputs.resumed(resume, setup.method, setup.x0)
+        if state.memory is not None:
+            refuse_other(where, state.memory.configuration, about)
+            known = state.memory.of_objective(fun)
+        outcome = continued(state, problem, recorder)
+    refuse_other_start(where, outcome, problem.oracle, recorder.bounds, setup.x0)
+    if not known:
+        refuse_other_function(where, outcome, problem)
+    return Begun(outcome, file)
+
+
+def _finish(
+    saver: saving.Saver | None,
+    problem: Problem,
+    setup: SetUp,
+    outcome: loop.Outcome,
+    recorder: Recorder,
+    within: loop.Criterion,
+    goal: str,
+    why: str,
+) -> OptimizeResult:
+    """Write the end of the run, then build the result, which may take evaluations."""
+    if saver is not None:
+        saver.now(outcome)
+    return answer(problem, setup.method, outcome, recorder, within, setup.x0, goal, why)
+
+
+def _patiently(finish: Callable[[], OptimizeResult]) -> OptimizeResult:
+    """The end of a run that Ctrl-C is to return the result of: the first one begins it anew, a second is raised."""
+    try:
+        return finish()
+    except KeyboardInterrupt:
+        return finish()
 
 
 def _unused(setup: SetUp) -> str:
@@ -281,15 +328,13 @@ def _unused(setup: SetUp) -> str:
     return f"Ignored: L, as {setup.method.name} measures its steps itself." if needless else ""
 
 
-def _saver(
-    path: Path | None, every: int, resume: Any, start: Any, setup: SetUp, problem: Problem, recorder: Recorder
-) -> saving.Saver | None:
+def _saver(path: Path | None, every: int, begun: Begun, about: dict[str, Any]) -> saving.Saver | None:
     """What writes the run to disk, if it is to be written; what it comes from is there already."""
     if path is None:
         return None
-    there = isinstance(start, loop.Outcome) and Path(resume) == path
-    about = saving.configuration(problem, setup.method, setup.x0)
-    return saving.Saver(path, every, about, problem, recorder, start.state.iteration if there else -1)
+    if isinstance(begun.at, loop.Outcome) and begun.file == path:
+        return saving.Saver(path, every, about, begun.at.state.iteration, whole=True)
+    return saving.Saver(path, every, about)
 
 
 def _first(oracle: Oracle, setup: SetUp) -> Evaluation | tuple[Evaluation, Status]:

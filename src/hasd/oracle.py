@@ -17,9 +17,27 @@ from typing import Any, Protocol
 import numpy as np
 from scipy.optimize import approx_fprime
 
-from .arrays import Array, detached, foreign, fresh, hosted, largest, library, like, namespace, resolution, to_numpy
+from .arrays import (
+    Array,
+    detached,
+    foreign,
+    fresh,
+    hosted,
+    largest,
+    library,
+    like,
+    namespace,
+    resolution,
+    to_numpy,
+    total,
+)
 from .geometry import norm2
 from .result import Status, Stop
+
+
+def reachable(x: Array) -> bool:
+    """Whether all its entries are finite: by their sum, and only where that is not, by all of them."""
+    return math.isfinite(total(x)) or math.isfinite(largest(x))
 
 
 @dataclass(frozen=True)
@@ -33,9 +51,10 @@ class Evaluation:
 
     @cached_property
     def finite(self) -> bool:
-        """Whether value and gradient are free of NaN and inf."""
+        """Whether point, value and gradient are free of NaN and inf."""
         # the norm is wanted anyway; only it may overflow where no entry does
-        return math.isfinite(self.f) and (math.isfinite(self.norm2) or math.isfinite(largest(self.g)))
+        seen = math.isfinite(self.f) and (math.isfinite(self.norm2) or math.isfinite(largest(self.g)))
+        return seen and reachable(self.x)
 
     @cached_property
     def norm2(self) -> float:
@@ -117,8 +136,17 @@ def as_gradient(value: Any, x: Array) -> Array:
     if shape != tuple(x.shape):
         raise ValueError(f"jac must return an array of shape {tuple(x.shape)}, as x0 has, got shape {shape}")
     if type(x) is np.ndarray:
-        return np.array(array, dtype=x.dtype).reshape(shape)
+        return _narrowed(array, x.dtype).reshape(shape)
     return fresh(namespace(x).reshape(like(array, x), shape))
+
+
+def _narrowed(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """A copy in that type.  What is not 0 does not become 0: a gradient that vanishes says that x is a minimiser."""
+    with np.errstate(all="ignore"):  # too large for the type: inf, and the trial is rejected
+        narrow = np.array(array, dtype=dtype)
+    if array.dtype != dtype and (lost := (narrow == 0.0) & (array != 0.0)).any():
+        narrow[lost] = np.copysign(np.finfo(dtype).smallest_subnormal, array[lost])
+    return narrow
 
 
 @dataclass
@@ -166,12 +194,11 @@ class BlackBox:
         """f(x) and grad f(x)."""
         if self.jac is True:
             self.charge()
+            pair = self._call(self.fun, x)
             try:
-                f, g = self._call(self.fun, x)
-            except (TypeError, ValueError) as error:
-                if "unpack" not in str(error):
-                    raise
-                raise TypeError("with jac=True, fun must return the pair (f, g)") from error
+                f, g = pair
+            except (TypeError, ValueError):
+                raise TypeError("with jac=True, fun must return the pair (f, g)") from None
             return as_scalar(f), as_gradient(g, x)
         f = self.value(x)
         if callable(self.jac):
@@ -186,8 +213,26 @@ class BlackBox:
         step = math.sqrt(resolution(x)) * np.maximum(1.0, np.abs(start))
         step = to_numpy(like(start + step, x)) - start  # as x's own numbers will have it
         known = [f]  # SciPy asks for f(x) first, which is known
-        with np.errstate(invalid="ignore"):  # inf - inf near a pole: a NaN slope, rejected like any other
-            return approx_fprime(start, lambda y: known.pop() if known else self.value(like(y, x)), step)
+
+        def value(y: np.ndarray) -> float:
+            try:
+                return known.pop() if known else self.value(like(y, x))
+            except StopIteration as error:
+                raise _Carried(error) from error
+
+        try:
+            with np.errstate(invalid="ignore"):  # inf - inf near a pole: a NaN slope, rejected like any other
+                return approx_fprime(start, value, step)
+        except _Carried as carried:
+            raise carried.error from None
+
+
+class _Carried(Exception):
+    """A StopIteration of the user's on its way through SciPy, whose loops would take it for their own end."""
+
+    def __init__(self, error: StopIteration):
+        super().__init__()
+        self.error = error
 
 
 @dataclass
@@ -273,11 +318,13 @@ class Oracle:
         return e
 
     def value(self, x: Array) -> float:
-        """f at x, counted against the budget."""
+        """f at x, counted against the budget; NaN at infinity, where no minimum is attained."""
         self._check_budget()
         f = self.source.value(x)
         if f == -math.inf:
             raise Stop(Status.UNBOUNDED)
+        if not reachable(x):
+            return math.nan
         if f < self.lowest[0]:
             self.lowest = (f, x)
         return f

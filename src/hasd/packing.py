@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from .arrays import Array
+from .convexity import Convexity, Seen
 from .estimate import Certificate, Estimate
 from .methods.agd import AGDState
 from .methods.base import Standing, State
@@ -52,7 +53,7 @@ PARTS: dict[str, Part] = {
         cls.__name__: _fields(cls)
         for cls in (
             *(State, AGDState, HeavyBallState, RestartState, QNState, CGState, SubspaceState),
-            *(Evaluation, Estimate, Certificate, Standing, Span, Point, Expansion, Memory, Snapshot),
+            *(Evaluation, Estimate, Certificate, Standing, Span, Point, Expansion, Convexity, Seen, Memory, Snapshot),
         )
     },
     # these share a buffer with their later versions, which is nobody else's business

@@ -10,6 +10,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Sized
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -76,12 +77,12 @@ def callback(given: Callable[..., Any] | None, oracle: Oracle, x0: Array) -> Cal
 
     def call(state: State) -> None:
         x = fresh(like(state.x, x0))
+        tell = partial(given, x)
+        if with_result:
+            fun = oracle.record_value(state.x) if math.isnan(state.fun) else state.fun
+            tell = partial(given, intermediate_result=OptimizeResult(x=x, fun=fun))
         try:
-            if with_result:
-                fun = oracle.record_value(state.x) if math.isnan(state.fun) else state.fun
-                given(intermediate_result=OptimizeResult(x=x, fun=fun))
-            else:
-                given(x)
+            tell()
         except StopIteration as stop:
             raise Stop(Status.CALLBACK) from stop
 

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
+import weakref
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from .arrays import Array
 from .bounds import Bounds
+from .convexity import Convexity
 from .loop import Outcome
 from .methods.base import Problem, State
+from .objectives.base import Objective
 from .oracle import Evaluation
-from .result import Status
 from .trace import COLUMNS, Recorder
 
 
 @dataclass(frozen=True)
 class Memory:
-    """What a run knows beside its state: the best points so far, and what is proved."""
+    """What a run knows beside its state: the best points so far, what is proved, and what convexity is judged by."""
 
     smallest: tuple[float, Evaluation]  # least dual norm of a gradient, and where
+    size: float  # |f(x_0)|
     best: Evaluation | None  # lowest f evaluated with its gradient
     lowest: tuple[float, Array | None]  # lowest f of the points evaluated without one
     lower: float  # the best lower bound, for this radius
@@ -29,13 +32,26 @@ class Memory:
     blur: float  # what a gradient may be off by
     radius: float | None  # an l_2 bound on ||x_0 - x*||
     withdrawn: str  # why nothing is certified after all
+    convexity: Convexity | None  # the evaluations that new ones are held against
 
     @classmethod
     def of(cls, problem: Problem, bounds: Bounds, outcome: Outcome) -> Memory:
-        """What is known now."""
-        oracle = problem.oracle
-        proved = (bounds.lower, bounds.upper, bounds.x, bounds.blur, bounds.radius, bounds.withdrawn)
-        return cls(outcome.smallest, oracle.best, oracle.lowest, *proved)
+        """What was known when the state was complete: of a step that was broken off, nothing."""
+        if outcome.mark is not None and outcome.settled:
+            return outcome.mark.memory
+        return cls(
+            outcome.smallest,
+            outcome.size,
+            problem.oracle.best,
+            problem.oracle.lowest,
+            bounds.lower,
+            bounds.upper,
+            bounds.x,
+            bounds.blur,
+            bounds.radius,
+            bounds.withdrawn,
+            None if bounds.convexity is None else replace(bounds.convexity),
+        )
 
     def restore(self, problem: Problem, bounds: Bounds) -> None:
         """Know it again; a lower bound for a smaller radius than now is asked for says nothing."""
@@ -43,6 +59,8 @@ class Memory:
         bounds.upper, bounds.x, bounds.blur, bounds.withdrawn = self.upper, self.where, self.blur, self.withdrawn
         if self.radius is None or (bounds.radius is not None and bounds.radius <= self.radius):
             bounds.lower = self.lower
+        if bounds.convexity is not None and self.convexity is not None:
+            bounds.convexity = replace(self.convexity)
 
 
 @dataclass(frozen=True)
@@ -58,20 +76,6 @@ class Snapshot:
     stride: int  # of the thinning
     seconds: float  # of work
 
-    @classmethod
-    def of(cls, problem: Problem, recorder: Recorder, outcome: Outcome) -> Snapshot:
-        """The run as it is now."""
-        return cls(
-            outcome.state,
-            Memory.of(problem, recorder.bounds, outcome),
-            problem.oracle.source.counts,
-            problem.oracle.recorded,
-            np.array(recorder.table, dtype=np.float64).reshape(-1, len(COLUMNS)),
-            None if recorder.pending is None else recorder.pending[1],
-            recorder.stride,
-            recorder.seconds,
-        )
-
     def restore(self, problem: Problem, recorder: Recorder) -> Outcome:
         """The run as it was."""
         self.memory.restore(problem, recorder.bounds)
@@ -80,13 +84,73 @@ class Snapshot:
         recorder.table = [tuple(row) for row in self.rows.tolist()]
         recorder.pending = None if self.pending is None else (self.state, self.pending)
         recorder.stride, recorder.seconds = self.stride, self.seconds
-        return Outcome(self.state, self.memory.smallest, Status.MAXITER)
+        outcome = Outcome(self.state, self.memory.smallest, self.memory.size)
+        outcome.mark, outcome.settled = Mark.of(problem, recorder, outcome), True
+        return outcome
 
 
-def continued(state: State, problem: Problem, recorder: Recorder) -> State:
+class Mark(NamedTuple):
+    """The same at the price of a few references, for every iteration: rows are added to a table, never taken away."""
+
+    state: State
+    memory: Memory
+    counts: tuple[int, int, int]
+    recorded: tuple[int, int, int]
+    table: list[tuple[float, ...]]
+    length: int  # of the table then
+    pending: tuple[float, ...] | None
+    stride: int
+    seconds: float
+
+    @classmethod
+    def of(cls, problem: Problem, recorder: Recorder, outcome: Outcome) -> Mark:
+        """The run as it is now."""
+        return cls(
+            outcome.state,
+            Memory.of(problem, recorder.bounds, outcome),
+            problem.oracle.source.counts,
+            problem.oracle.recorded,
+            recorder.table,
+            len(recorder.table),
+            None if recorder.pending is None else recorder.pending[1],
+            recorder.stride,
+            recorder.seconds,
+        )
+
+    def snapshot(self) -> Snapshot:
+        """The run as it was then."""
+        rows = np.array(self.table[: self.length], dtype=np.float64).reshape(-1, len(COLUMNS))
+        told = (self.counts, self.recorded, rows, self.pending, self.stride, self.seconds)
+        return Snapshot(self.state, self.memory, *told)
+
+
+class Remembered(NamedTuple):
+    """What ``res.state`` carries along: the settings of its run, what the run knew, and which objective it was of."""
+
+    configuration: dict[str, Any]
+    memory: Memory
+    objective: weakref.ReferenceType[Any] | None = None  # one of ours, whose data stay; callables may have changed
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Another process has another objective."""
+        return Remembered, (self.configuration, self.memory)
+
+    def of_objective(self, fun: Any) -> bool:
+        """Whether the run is known to be of this one, without asking for a value."""
+        return self.objective is not None and self.objective() is fun
+
+
+def remembering(state: State, configuration: dict[str, Any], fun: Any) -> State:
+    """The state of a result, which has its memory, with the settings and the function too."""
+    objective = weakref.ref(fun) if isinstance(fun, Objective) else None
+    return replace(state, memory=Remembered(configuration, state.memory, objective))
+
+
+def continued(state: State, problem: Problem, recorder: Recorder) -> Outcome:
     """Where ``resume=res.state`` begins: with the memory of the run it came from, but counts and a trace of its own."""
-    memory: Memory | None = state.memory
-    if memory is None:
-        return state
+    remembered: Remembered | None = state.memory
+    if remembered is None:  # of `hasd.iterate`
+        return Outcome.at(state)
+    memory = remembered.memory
     memory.restore(problem, recorder.bounds)
-    return replace(state, memory=None)
+    return Outcome(replace(state, memory=None), memory.smallest, memory.size)

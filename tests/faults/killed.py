@@ -46,9 +46,14 @@ def iteration(path):
     return checkpoint._contents(path)[0]["tree"]["state"]["iteration"]
 
 
+def halves(path, pid):
+    """What that process has begun to write."""
+    return list(path.parent.glob(f"{path.name}.*-{pid}-*.tmp"))
+
+
 def main(folder):
     path, chance = Path(folder) / "run.npz", random.Random(0)
-    previous, temporary = Path(f"{path}.previous"), Path(f"{path}.tmp")
+    previous = Path(f"{path}.previous")
     in_write, reached, killed, known = 0, [], 0, -1
     while killed < KILLS:
         pid = os.fork()
@@ -59,13 +64,14 @@ def main(folder):
         if killed % 2:
             time.sleep(chance.uniform(0.0, 0.05))
         else:  # aim at a write
-            while not temporary.exists():
+            while not halves(path, pid):
                 pass
             time.sleep(chance.uniform(0.0, 0.002))
         os.kill(pid, signal.SIGKILL)
         assert os.WIFSIGNALED(os.waitpid(pid, 0)[1]), "the run ended by itself"
         killed, known = killed + 1, path.stat().st_ino
-        in_write += temporary.exists()
+        in_write += bool(halves(path, pid))
+        assert len(os.listdir(folder)) <= 4, "what earlier kills left half-written is still there"
         reached.append(iteration(path))
         assert not previous.exists() or iteration(previous) <= reached[-1]
     last = reached[-1] + 5

@@ -191,3 +191,69 @@ class TestAnswers:
 
         with pytest.raises(TypeError, match="fun must return one"):
             solve(f, method, jac=True, tol=0)
+
+
+class TestNarrowerThanTheAnswers:
+    """x0 in float32, and a function that answers in float64."""
+
+    X0 = np.array([1.0, 2.0], dtype=np.float32)
+
+    @pytest.mark.parametrize("scale", [1e-60, 1e-100, 1e-300])
+    def test_a_gradient_too_small_for_the_type_is_not_zero(self, scale):
+        def f(x):
+            y = x.astype(np.float64)
+            return scale * float(y @ y), 2.0 * scale * y
+
+        res = hasd.minimize(f, self.X0, jac=True, maxfun=200)
+        assert (res.x != self.X0).all()
+        assert not res.success or not res.x.any()
+
+    @every_black_box
+    def test_one_too_large_is_not_finite_and_no_warning(self, method):
+        def f(x):
+            y = x.astype(np.float64)
+            return 1e40 * float(y @ y), 2e40 * y
+
+        assert solve(f, method, self.X0, jac=True).status == 12
+
+
+def test_an_error_of_the_function_about_unpacking_is_its_own():
+    def f(x):
+        a, b = x
+        return a * b, x
+
+    with pytest.raises(ValueError, match="too many values to unpack"):
+        hasd.minimize(f, np.ones(3), jac=True)
+
+
+@every_black_box
+@pytest.mark.parametrize("jac", [None, True])
+@pytest.mark.parametrize("call", [1, 2, 9])
+def test_a_stop_iteration_of_the_function_is_its_own(method, jac, call):
+    """It does not end our loops, SciPy's differences or the callback quietly."""
+    calls = []
+
+    def f(x):
+        calls.append(x)
+        if len(calls) == call:
+            raise StopIteration("mine")
+        return bowl(x) if jac else bowl(x)[0]
+
+    def callback(intermediate_result):
+        pass
+
+    with pytest.raises(StopIteration, match="mine"):
+        solve(f, method, jac=jac, callback=callback, L=30.0 if call == 9 else None, tol=0.0)
+
+
+@every_method
+@pytest.mark.parametrize("scale", [1e-200, 1.0, 1e150])
+@pytest.mark.parametrize("error", ["raise", "warn"])
+def test_a_caller_who_hears_of_every_rounding(method, scale, error):
+    """np.seterr is for the caller's code: ours looks after its own."""
+    f = hasd.objectives.Quadratic(np.diag(scale * CURVATURE), -scale * CURVATURE * TARGET)
+    options = {"method": method, "mu": 0.5 * scale if method == "hasd-restart" else 0.0, "radius": 10.0, "maxiter": 30}
+    with np.errstate(all=error):
+        assert hasd.minimize(f, np.zeros(3), **options).status in (0, 1, 2)
+        if method in BLACK_BOX:
+            assert hasd.minimize(f.value_and_grad, np.zeros(3), jac=True, **options).status in (0, 1, 2)

@@ -136,11 +136,13 @@ TABLES = [
     (b"a,b,y\n1,2,3\n\n4,x,6\n", "line 4, column 2 ('b'): 'x' is not a number"),
     (b"a,b,y\n1,2,3\n4,,6\n", "line 3, column 2 ('b'): the cell is empty"),
     (b"1,2,3\n1_0,2,3\n", "line 2, column 1: '1_0' is not a number"),
-    (b"1;2;3\n1,5;2;3\n", "line 2, column 1: '1,5' is not a number; write decimals with a point"),
+    (b"1;2;3\n1,5;2;3\n", "line 2, column 1: '1,5' is not a number (write decimals with a point)"),
     (b"1,2,3\n4,nan,6\n", "line 2, column 2: the cell is nan"),
     (b"a,b,y\n1,2,3\n4,5,-inf\n", "line 3, column 3 ('y'): the cell is -inf"),
     (b"1,2,3\n1e999,2,3\n", "line 2, column 1: the cell is inf"),
-    (b"1,x,3\n4,5,6\n", "line 1, column 2: 'x' is not a number, though other cells are (names? then --header yes)"),
+    (b"1,x,3\n4,5,6\n", "line 1, column 2: 'x' is not a number, though other cells hold numbers (names?"),
+    (b"1;2,5;3\n4;5;6\n", "line 1, column 2: '2,5' is not a number (write decimals with a point), though other"),
+    (b"1,2,3,\n4,5,6,\n", "line 1, column 4: the cell is empty, though other cells hold numbers"),
     (b"1\n2\n3\n", "1 column; a target and at least one more are needed"),
     (b"1,2\n\x00\x01\x02\n", "line 2: binary data, not text"),
     (bytes(range(128, 256)), "near line 1: not utf-8 text (byte 0x80)"),
@@ -152,7 +154,7 @@ TABLES = [
     (b"BZh9nonsense", "the compressed data is damaged or cut off"),
     (npz(A=A), "not utf-8 text"),
     (random.Random(3).randbytes(4096), "not utf-8 text"),
-    (b"1,2,3\n1", "line 2: 1 cells where the first line has 3; is the file cut off there?"),
+    (b"1,2,3\n1", "line 2: 1 cell where the first line has 3; is the file cut off there?"),
 ]
 
 
@@ -286,6 +288,13 @@ def test_bad_parquet(tmp_path, columns, message):
     assert message in refused(put(tmp_path, "t.parquet", parquet(**columns)))
 
 
+def test_formats_that_are_not_read_are_named(tmp_path):
+    """Their bytes would be taken for an archive, or for text."""
+    assert refused(put(tmp_path, "t.xlsx", npz(A=A, b=Y))) == ".xlsx files are not read; save it as csv, npz or parquet"
+    assert ".json files are not read" in refused(put(tmp_path, "t.JSON.gz", gzip.compress(b'{"a": 1}')))
+    assert "not a parquet file, or cut off: it does not begin with PAR1" in refused(put(tmp_path, "t.parquet", csv()))
+
+
 def test_parquet_without_pyarrow(tmp_path, monkeypatch):
     path = put(tmp_path, "t.parquet", b"PAR1")
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
@@ -339,7 +348,10 @@ def test_bad_costs(tmp_path, arrays, message):
 def test_no_file_at_all(tmp_path):
     assert "No such file" in refused(str(tmp_path / "none.csv"))
     assert refused(str(tmp_path)) == "is a directory"
-    assert "cannot be read" in refused(f"{tmp_path}/\0.csv") or True
+    assert "cannot be read" in refused(f"{tmp_path}/\0.csv")
+    assert "standard input is not read" in refused("-")
+    with pytest.raises(FileProblem, match=r"^'': No such file"):
+        read("", Request())
     put(tmp_path, "file.csv", csv())
     assert "Not a directory" in refused(str(tmp_path / "file.csv" / "x.csv"))
 
@@ -347,7 +359,7 @@ def test_no_file_at_all(tmp_path):
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
 def test_a_pipe_does_not_hang(tmp_path):
     os.mkfifo(tmp_path / "pipe.csv")
-    assert refused(str(tmp_path / "pipe.csv")) == "not a regular file"
+    assert refused(str(tmp_path / "pipe.csv")) == "a pipe or a device; save it as a file"
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may read everything")

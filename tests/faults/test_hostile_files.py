@@ -66,7 +66,7 @@ CONSTANT = parquet(a=np.zeros(2**18), y=np.zeros(2**18))
         ("line.csv.gz", gzip.compress(b"1" * 2**20), "line 1: longer than 256 KiB"),
         ("line.csv", b"1" * 2**19, "line 1: longer than 256 KiB"),
         ("line.svm", b"1 1:2 " * 2**16, "line 1: longer than 256 KiB"),
-        ("cells.csv", b"10," * 2**16 + b"0\n" + b"1", "line 2: 1 cells where the first line has 65537"),
+        ("cells.csv", b"10," * 2**16 + b"0\n" + b"1", "line 2: 1 cell where the first line has 65537"),
         ("big.csv", b"1 " * 2**18 + b"\n" + b"1 " * 2**17, "longer than 256 KiB"),
         ("wide.svm", b"1 300000:1\n", "index 300000: vectors of that length exceed"),
         ("shape.npy", header("'<f8'", "(2000, 2000)"), "shape (2000, 2000): needs 30.5 MiB"),

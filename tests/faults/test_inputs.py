@@ -1,6 +1,7 @@
 """Bad input: one clear sentence, before any evaluation."""
 
 import re
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -58,6 +59,8 @@ BAD = [
     ({"x0": np.ones((2, 1))}, ValueError, "x0 must have one dimension"),
     ({"x0": np.empty((0, 3))}, ValueError, "x0 must"),
     ({"x0": [[1.0], [1.0, 2.0]]}, ValueError, "x0 must be"),
+    ({"x0": np.ma.masked_array([1.0, 2.0], [False, True])}, ValueError, "x0 must have no masked .* entry 1 is"),
+    ({"x0": np.ma.masked}, ValueError, "x0 must have no masked entries, but entry 0 is"),
     # method and its options
     ({"method": "newton"}, ValueError, "unknown method 'newton'.*auto.*hasd-paper.*heavy-ball"),
     ({"method": 3}, TypeError, "method must be"),
@@ -113,6 +116,21 @@ BAD = [
     ({"radius": -1.0}, ValueError, "radius must be"),
     ({"radius": NAN}, ValueError, "radius must be"),
     ({"radius": "1"}, TypeError, "radius must be"),
+    # 0-d arrays and NumPy's scalars that are no numbers, numbers that no float holds
+    ({"tol": np.array(True)}, TypeError, "tol must be a number"),
+    ({"tol": np.bool_(True)}, TypeError, "tol must be a number"),
+    ({"tol": np.array(1.0, dtype=object)}, TypeError, "tol must be a number"),
+    ({"tol": np.array("a")}, TypeError, "tol must be a number"),
+    ({"tol": np.array(1j)}, TypeError, "tol must be a number"),
+    ({"tol": np.ma.masked}, TypeError, "tol must be a number"),
+    ({"time_limit": np.timedelta64(1, "s")}, TypeError, "time_limit must be a number"),
+    ({"time_limit": np.array(np.timedelta64(1, "s"))}, TypeError, "time_limit must be a number"),
+    ({"trace": np.array(True)}, TypeError, "trace must be a number"),
+    ({"maxiter": 10**400}, ValueError, "maxiter must be a number of at most 308 digits"),
+    ({"maxfun": -(10**400)}, ValueError, "maxfun must be a number of at most 308 digits"),
+    ({"L": Fraction(10**400, 3)}, ValueError, "L must be a number of at most 308 digits"),
+    ({"p": 10**400}, ValueError, "p must be a number of at most 308 digits"),
+    ({"p": np.timedelta64(3, "s")}, TypeError, "p must be a number"),
     # the rest
     ({"callback": 3}, TypeError, "callback must be callable"),
     ({"jac": "2-point"}, TypeError, "jac must be"),
@@ -137,6 +155,23 @@ def test_bad_input_is_refused_before_any_evaluation(given, kind, sentence):
     message = str(caught.value)
     assert re.search(sentence, message)
     assert "\n" not in message and len(message) < 250
+
+
+def test_a_number_that_python_does_not_print():
+    with pytest.raises(ValueError, match="maxiter must be a number of at most 308 digits"):
+        hasd.minimize(untouched, np.ones(2), jac=True, maxiter=10**5000)
+
+
+@pytest.mark.parametrize("kind", [np.array, np.float32, np.float64, np.longdouble, Fraction])
+def test_numbers_of_other_types_are_numbers(kind):
+    f, x0 = hasd.objectives.Quadratic(np.diag([1.0, 4.0])), np.ma.masked_array(np.ones(2), False)
+    for given in (
+        {"tol": kind(0.25)},
+        {"L": kind(4)},
+        {"maxiter": np.int8(3)},
+        {"maxiter": np.array(3, dtype=np.uint8)},
+    ):
+        assert np.isfinite(hasd.minimize(f, x0, method="hasd", **given).fun)
 
 
 RUN_ONLY = {"maxiter", "maxfun", "tol", "gtol", "time_limit", "callback", "goal", "trace", "resume"}
@@ -228,3 +263,25 @@ class TestFirstEvaluation:
 
         with pytest.raises(ZeroDivisionError, match="mine"):
             hasd.minimize(f, np.ones(2), jac=True)
+
+    @pytest.mark.parametrize("method", [m for m in hasd.methods() if m not in ("hasd-subspace", "hasd-cg")])
+    def test_stop_iteration_is_an_error_like_any_other(self, method):
+        """From f, that is.  Mutation: step in a generator, which Python ends by a RuntimeError."""
+        for after in range(1, 6):
+            calls = []
+
+            def f(x, calls=calls, after=after):
+                calls.append(0)
+                if len(calls) == after:
+                    raise StopIteration("mine")
+                return float(np.cosh(x).sum()), np.sinh(x)
+
+            with pytest.raises(StopIteration, match="mine"):
+                hasd.minimize(f, np.array([1.0, 2.0]), jac=True, method=method, mu=0.5, tol=0.0)
+
+
+def test_args_beside_an_objective():
+    """Its data are its own."""
+    f = hasd.objectives.Quadratic(np.eye(2))
+    with pytest.raises(TypeError, match="args must not be given with an objective"):
+        hasd.minimize(f, np.zeros(2), args=(1,))

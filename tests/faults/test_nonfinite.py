@@ -207,3 +207,20 @@ class TestAtRandom:
         res = solve(self.faulty(seed), "hasd", L, tol=1e-6, maxfun=20_000, trace=False)
         assert res.success
         np.testing.assert_allclose(res.x, TARGET, atol=1e-2)
+
+
+@every_method
+@pytest.mark.parametrize("seed", range(6))
+def test_a_gap_is_certified_at_a_finite_point_or_not_at_all(method, seed):
+    """f is NaN or infinite now and then, at the answer too: no success without a value."""
+    rng, calls = np.random.default_rng(seed), []
+
+    def sometimes(x):
+        calls.append(x)
+        value = float(np.cosh(x).sum())
+        return (rng.choice([np.nan, np.inf]) if len(calls) > 1 and rng.random() < 0.1 else value), np.sinh(x)
+
+    mu = {"mu": 1.0} if method == "hasd-restart" else {}
+    res = hasd.minimize(sometimes, [1.0, 2.0], jac=True, method=method, gap_tol=1e-3, radius=10.0, maxfun=400, **mu)
+    assert np.isfinite(res.fun) and np.isfinite(res.x).all()
+    assert not res.success or float(np.cosh(res.x).sum()) - 2.0 <= 1e-3 or np.linalg.norm(res.jac) <= 1e-4

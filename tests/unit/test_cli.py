@@ -46,6 +46,8 @@ def test_help_names_every_experiment(capsys):
         (("reproduce", "figure", "--seed", "-1"), "argument --seed: must be a whole number of at least 0, got '-1'"),
         (("reproduce", "all", "--jobs", "1.5"), "argument --jobs: must be a whole number of at least 1, got '1.5'"),
         (("reproduce", "softmax", "--n", "5"), "unrecognized arguments: --n 5"),
+        (("reproduce", "figure", "--n", "9" * 30), "argument --n: must be at most 1000000000, got '999"),
+        (("reproduce", "figure", "--out", ""), "argument --out: must name a folder, got ''"),
     ],
 )
 def test_wrong_usage(capsys, argv, message):
@@ -73,7 +75,32 @@ def test_out_is_a_file(capsys, tmp_path):
     path = tmp_path / "taken"
     path.write_text("")
     assert cli.main(["reproduce", "softmax", "--quick", "--jobs", "1", "--out", str(path)]) == 1
-    assert capsys.readouterr().err.startswith("hasd: error: ")
+    assert capsys.readouterr().err == f"hasd: error: --out {path}: it is not a folder\n"
+
+
+def test_no_more_workers_than_cores(monkeypatch, tmp_path):
+    """They would all be started: a hundred thousand processes."""
+    asked = []
+
+    class Counted(cli.Workers):
+        def __init__(self, jobs):
+            asked.append(jobs)
+            super().__init__(jobs)
+
+    monkeypatch.setattr(cli, "Workers", Counted)
+    monkeypatch.setattr(cli, "cores", lambda: 3)
+    monkeypatch.setattr(cli, "save", lambda *args: [])
+    for jobs in ([], ["--jobs", "2"], ["--jobs", "100000"]):
+        assert cli.main(["reproduce", "softmax", *jobs, "--out", str(tmp_path)]) == 0
+    assert asked == [3, 2, 3]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a shell of Unix")
+def test_closed_streams(tmp_path):
+    argv = [sys.executable, "-m", "hasd.cli", "reproduce", "softmax", "--quick", "--iterations", "1", "--jobs", "1"]
+    shell = ["sh", "-c", 'exec "$@" >&- 2>&-', "sh", *argv, "--out", str(tmp_path)]
+    assert subprocess.run(shell, check=False).returncode == 0
+    assert (tmp_path / "report.md").exists()
 
 
 @pytest.mark.parametrize(
@@ -82,6 +109,10 @@ def test_out_is_a_file(capsys, tmp_path):
         (KeyboardInterrupt(), 130, "hasd: interrupted"),
         (BrokenProcessPool(), 1, "hasd: error: a worker process died; was it out of memory? Try --jobs 1"),
         (ImportError("needs matplotlib"), 1, "hasd: error: needs matplotlib"),
+        (MemoryError(), 1, "hasd: error: this takes more memory than there is"),
+        (OSError(28, "No space left on device"), 1, "hasd: error: No space left on device"),
+        (OSError(13, "Permission denied", "a\nb"), 1, "hasd: error: a\\nb: Permission denied"),
+        (ValueError(), 1, "hasd: error: ValueError"),
     ],
 )
 def test_failures_are_one_line(capsys, monkeypatch, tmp_path, error, code, message):

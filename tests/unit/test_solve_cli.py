@@ -200,13 +200,16 @@ def test_without_matplotlib(capsys, table, tmp_path, monkeypatch):
         (("x.csv", "--problem", "moon"), "invalid choice: 'moon'"),
         (("x.csv", "--problem", "lse", "--power", "3"), "--power is for lp, not for lse"),
         (("x.csv", "--problem", "lp", "--norm", "3"), "--norm is for logistic and lse, not for lp"),
-        (("x.csv", "--problem", "lse", "--intercept"), "--intercept is for minimax and lp and logistic, not for lse"),
+        (("x.csv", "--problem", "lse", "--intercept"), "--intercept is for minimax, lp and logistic, not for lse"),
         (("x.csv", "--problem", "transport", "--target", "a"), "--target is for"),
-        (("x.csv", "--problem", "lp", "--power", "1"), "--power: must be a number of at least 2, got '1'"),
+        (("x.csv", "--problem", "lp", "--power", "1"), "--power: must be a finite number of at least 2, got '1'"),
         (("x.csv", "--problem", "lse", "--norm", "1.5"), "--norm: must be a number from 2 to inf, got '1.5'"),
-        (("x.csv", "--problem", "lse", "--alpha", "nan"), "--alpha: must be a number above 0, got 'nan'"),
-        (("x.csv", "--problem", "lse", "--tol", "0"), "--tol: must be a number above 0, got '0'"),
+        (("x.csv", "--problem", "lse", "--alpha", "nan"), "--alpha: must be a finite number above 0, got 'nan'"),
+        (("x.csv", "--problem", "lse", "--tol", "0"), "--tol: must be a finite number above 0, got '0'"),
         (("x.csv", "--problem", "lse", "--maxiter", "1e3"), "--maxiter: must be a whole number of at least 1"),
+        (("x.csv", "--problem", "lse", "--maxiter", "00"), "--maxiter: must be a whole number of at least 1"),
+        (("x.csv", "--problem", "lse", "--time-limit", "inf"), "--time-limit: must be a finite number above 0"),
+        (("x.csv", "--problem", "lse", "--out", ""), "--out: must name a folder, got ''"),
         (("x.csv", "--problem", "lse", "--max-memory", "much"), "--max-memory: must be a size such as 500M or 4G"),
         (("x.csv", "--problem", "lse", "--format", "xls"), "invalid choice: 'xls'"),
     ],
@@ -233,14 +236,62 @@ def test_sizes(text, size):
     assert command.memory(text) == size
 
 
+def test_more_iterations_than_anybody_can_count():
+    assert [command.whole(text) for text in ("007", "9" * 18, "9" * 5000)] == [7, 10**18 - 1, 10**18]
+
+
 def test_the_memory_limit_reaches_the_reader(capsys, table):
     assert cli.main(["solve", table, "--problem", "minimax", "--max-memory", "1K"]) == 3
     assert "above the limit of 1 KiB (--max-memory)" in capsys.readouterr().err
 
 
-def test_a_folder_that_cannot_be_made(capsys, table):
-    assert cli.main(["solve", table, "--problem", "minimax", "--out", table]) == 1
-    assert capsys.readouterr().err.startswith("hasd: error: ")
+def test_a_folder_that_cannot_be_made(capsys, table, tmp_path, monkeypatch):
+    (tmp_path / "link").symlink_to("nowhere")
+    below = f"{table}/deep/er"
+    refusals = [(table, "it is not a folder"), (below, f"{table} is not a folder"), (tmp_path / "link", "it is not a")]
+    with monkeypatch.context() as patch:
+        patch.setattr("hasd.solve.command.solve", None)  # said before the work
+        for out, why in (*refusals, ("x" * 5000, "it cannot be made: File name too long")):
+            assert cli.main(["solve", table, "--problem", "minimax", "--out", str(out)]) == 1
+            assert capsys.readouterr().err.startswith(f"hasd: error: --out {out}: {why}")
+        patch.setattr("os.access", lambda *args: False)
+        assert cli.main(["solve", table, "--problem", "minimax", "--out", str(tmp_path)]) == 1
+        assert capsys.readouterr().err == f"hasd: error: --out {tmp_path}: no files may be written there\n"
+    (tmp_path / "solution.npz").mkdir()
+    assert cli.main(["solve", table, "--problem", "minimax", "--out", str(tmp_path)]) == 1
+    out, err = capsys.readouterr()
+    assert "solved" in out and err == f"hasd: error: {tmp_path}/solution.npz: cannot be written: Is a directory\n"
+
+
+@pytest.mark.parametrize(
+    "given", ["minimax", "lp", "logistic", "lse", "transport", "logistic --ridge 1", "lse --norm 3"]
+)
+def test_no_time_at_all(capsys, tmp_path, given):
+    """What there is before the first step is told and written: of a smooth problem the value at 0."""
+    problem = given.split()[0]
+    b = np.sign(B) if problem == "logistic" else B
+    np.savez(tmp_path / "data.npz", A=A, C=np.abs(A), **({} if problem == "transport" else {"b": b}))
+    argv = ("--problem", *given.split(), "--time-limit", "1e-9", "--out", str(tmp_path))
+    assert "NOT SOLVED. Time limit reached." in solved(capsys, str(tmp_path / "data.npz"), *argv, code=4)
+    scalars, arrays = written(tmp_path)
+    assert scalars["status"] == 11 and scalars["iterations"] == 0 and scalars["lower"] != scalars["fun"]
+    at_zero = {"logistic": math.log(2), "lse": float(np.logaddexp.reduce(-b))}
+    if problem in at_zero:
+        assert scalars["fun"] == pytest.approx(at_zero[problem]) and not arrays["x"].any()
+        assert scalars["why"] == ("the norm was given: p = 3" if "norm" in given else "")
+
+
+def test_no_start(capsys, table, tmp_path):
+    """Beyond all numbers at x = 0 itself."""
+    solved(capsys, table, "--problem", "lse", "--alpha", "1.7e308", "--out", str(tmp_path), code=4)
+    scalars, _ = written(tmp_path)
+    assert scalars["status"] == 12 and scalars["fun"] is None and not scalars["solved"]
+
+
+def test_costs_that_are_all_the_same(capsys, tmp_path):
+    np.save(tmp_path / "same.npy", np.ones((3, 2)))
+    text = solved(capsys, str(tmp_path / "same.npy"), "--problem", "transport")
+    assert "--reg was not given: 1, as all costs are the same." in text
 
 
 def test_a_solver_that_fails_is_one_line(capsys, table, monkeypatch):
@@ -292,6 +343,22 @@ def test_a_reader_that_went_away(table, tmp_path):
     done = subprocess.run([sys.executable, *argv], stdout=theirs, stderr=subprocess.PIPE, text=True, check=False)
     os.close(theirs)
     assert (done.returncode, done.stderr) == (0, "")
+    assert written(tmp_path)[0]["solved"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a shell of Unix")
+@pytest.mark.parametrize(
+    ("streams", "code", "bad"), [(">&-", 0, 3), ("2>&-", 0, 3), (">&- 2>&-", 0, 3), (">/dev/full", 1, 3)]
+)
+def test_streams_that_are_closed_or_full(table, tmp_path, streams, code, bad):
+    """The exit code and the files are as ever; only what cannot be printed is a failure."""
+    if "full" in streams and not os.path.exists("/dev/full"):
+        pytest.skip("no /dev/full here")
+    for name, wanted in ((table, code), (f"{table}.none", bad)):
+        argv = [sys.executable, "-m", "hasd.cli", "solve", name, "--problem", "minimax", "--out", str(tmp_path)]
+        shell = ["sh", "-c", f'exec "$@" {streams}', "sh", *argv]
+        done = subprocess.run(shell, capture_output=True, text=True, check=False)
+        assert done.returncode == wanted and "Traceback" not in done.stderr and len(done.stderr.splitlines()) <= 1
     assert written(tmp_path)[0]["solved"]
 
 

@@ -10,7 +10,6 @@ import jax
 import numpy as np
 
 from ..geometry import Lp
-from ..methods.base import positive
 
 
 def exponent(p: Any) -> float:
@@ -29,8 +28,8 @@ def exponent(p: Any) -> float:
 
 def smoothness(L: Any) -> None:
     """Refuse an L that is known not to be a positive number; None is one to be found."""
-    if L is not None and (known := _known("L", L)) is not None:
-        positive("L", known)
+    if L is not None and (known := _known("L", L)) is not None and not 0.0 < known < math.inf:
+        raise ValueError(f"L must be positive and finite, got {known!r}")
 
 
 def strong_convexity(mu: Any) -> None:

@@ -230,6 +230,7 @@ def descend(problem: Problem, e: Evaluation, L: float, *, gradient: bool = False
     first = math.isnan(L)
     if first:
         L = N / max(1.0, problem.geometry.norm(e.x))
+    L = max(L, math.ulp(0.0))  # a curvature below all numbers is not 0
     if N == 0.0:
         return Descent(e.x, e.f, e, L, L, 1)
     if exhausted(problem, e, L):
@@ -301,14 +302,6 @@ def exhausted(problem: Problem, e: Evaluation, L: float) -> bool:
     small = 2.0 * e.eps * problem.geometry.norm(e.x) >= N / L
     up = lift(e.f, N)
     return small and e.eps * abs(up * e.f) >= 0.5 * (up * N) * (N / L)
-
-
-def positive(name: str, value: Any) -> None:
-    """Refuse an option that is not a positive number."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise TypeError(f"{name} must be a number, got {value!r}")
-    if not 0.0 < float(value) < math.inf:
-        raise ValueError(f"{name} must be positive and finite, got {value!r}")
 
 
 def whole(name: str, value: Any, least: int) -> None:

@@ -32,10 +32,12 @@ from typing import NamedTuple
 
 from ..estimate import Estimate, increment, observed_smoothness
 from ..geometry import unit
+from ..objectives.operators import as_scalar
 from ..oracle import Evaluation
 from ..result import Status, Stop
 from ..search import NONFINITE_LIMIT, Ending, Found, search
-from .base import Descent, Problem, State, descend, first_state, gain_at, positive
+from .base import Descent, Problem, State, descend, first_state, gain_at
+from .options import flag
 
 WINDOW = (1.0, 2.0)
 """1 <= rho r^2 keeps the invariant, rho r^2 <= 2 the rate."""
@@ -78,9 +80,11 @@ class HASD:
     default_p: float = math.inf
 
     def __post_init__(self) -> None:
-        """Refuse a rho that is not positive."""
+        """Refuse flags that are none, and a rho that is not positive."""
+        flag("raise_L", self.raise_L)
+        flag("restart", self.restart)
         if self.rho is not None:
-            positive("rho", self.rho)
+            object.__setattr__(self, "rho", as_scalar(self.rho, "rho", "> 0", lambda rho: rho > 0.0))
 
     def init(self, problem: Problem, start: Evaluation) -> State:
         """psi_0 = 1/2 ||x - x_0||^2."""

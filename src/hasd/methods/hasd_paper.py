@@ -31,6 +31,7 @@ from ..oracle import Evaluation
 from ..result import Status, Stop
 from ..search import NONFINITE_LIMIT, Ending, Found, search
 from .base import Problem, State, exhausted, first_state, gain_at
+from .options import word
 
 CONSTANT = 18.0
 """a^2 = A_{t+1}/(18 L rho): Algorithm 1."""
@@ -60,8 +61,7 @@ class HASDPaper:
 
     def __post_init__(self) -> None:
         """Refuse an unknown search."""
-        if self.search not in SEARCHES:
-            raise ValueError(f"search must be one of {', '.join(SEARCHES)}, got {self.search!r}")
+        word("search", self.search, SEARCHES)
 
     def init(self, problem: Problem, start: Evaluation) -> State:
         """A_0 = 0, psi_0 = 1/2 ||x - x_0||^2."""
@@ -134,6 +134,7 @@ class HASDPaper:
         geometry = problem.geometry
         if math.isnan(L):
             L = geometry.dual_norm(y.g) / (2.0 * max(1.0, geometry.norm(y.x)))
+        L = max(L, math.ulp(0.0))  # a curvature below all numbers is not 0
         s, nonfinite, spoilt = geometry.steepest(y.g), 0, 1.0
         if exhausted(problem, y, 2.0 * L):
             raise Stop(Status.PRECISION)

@@ -21,8 +21,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from ..objectives.operators import as_scalar
 from ..oracle import Evaluation
-from .base import Method, Problem, State, positive
+from .base import Method, Problem, State
 from .hasd import HASD
 from .hasd_paper import HASDPaper
 
@@ -54,12 +55,21 @@ class HASDRestart:
     needs_mu: bool = True
 
     def __post_init__(self) -> None:
-        """Refuse a G_hat below 1 (gains are at least 1) and an unknown inner method."""
-        positive("constant", self.constant)
-        if self.G_hat is not None and not self.G_hat >= 1.0:
-            raise ValueError(f"G_hat must be at least 1, as every gain is, got {self.G_hat!r}")
-        if isinstance(self.inner, str) and self.inner not in INNER:
+        """Refuse a G_hat below 1 (gains are at least 1) and what is no inner method."""
+        object.__setattr__(self, "constant", as_scalar(self.constant, "constant", "> 0", lambda value: value > 0.0))
+        if self.G_hat is not None:
+            G_hat = as_scalar(self.G_hat, "G_hat", ">= 1, as every gain is", lambda gain: gain >= 1.0)
+            object.__setattr__(self, "G_hat", G_hat)
+        known = self.inner in INNER if isinstance(self.inner, str) else isinstance(self.inner, Method)
+        if not known or isinstance(self.inner, type):
             raise ValueError(f"inner must be {', '.join(INNER)} or a method object, got {self.inner!r}")
+        if getattr(self.inner, "needs_mu", False):
+            raise ValueError(f"inner must be a method that does without mu, got {self.inner!r}")
+
+    @property
+    def needs_images(self) -> bool:
+        """Whether the inner method does."""
+        return getattr(self.inner, "needs_images", False)
 
     def _method(self) -> Method:
         return INNER[self.inner]() if isinstance(self.inner, str) else self.inner
@@ -95,7 +105,7 @@ class HASDRestart:
             return False
         if self.G_hat is None:
             return inner.weight * problem.mu >= CERTIFIED
-        return inner.iteration >= math.ceil(self.constant / self.G_hat * math.sqrt(inner.L / problem.mu))
+        return inner.iteration >= self.constant / self.G_hat * math.sqrt(inner.L / problem.mu)  # the ceiling of it
 
 
 def _wrap(inner: State, **own: Any) -> RestartState:

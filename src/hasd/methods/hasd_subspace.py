@@ -91,8 +91,8 @@ class HASDSubspace:
         A Newton step in k coordinates costs n k^2, a product n d; but once the
         span is the whole space no product with A is needed any more, only the gradient that says so.
         """
-        if self.memory:
-            return self.memory
+        if self.memory is not None:
+            return min(self.memory, d)
         return d if d <= WHOLE else max(LEAST, min(MOST, int(2.5 * math.sqrt(d))))
 
     def init(self, problem: Problem, start: Evaluation) -> SubspaceState:

@@ -13,11 +13,11 @@ True
 
 from __future__ import annotations
 
-import numbers
 from dataclasses import dataclass, replace
 
 from ..estimate import observed_smoothness
 from ..geometry import Array
+from ..objectives.operators import as_scalar
 from ..oracle import Evaluation
 from .base import Problem, State, descend, evaluate_near, first_state, gain_at
 
@@ -39,10 +39,8 @@ class HeavyBall:
 
     def __post_init__(self) -> None:
         """Refuse a momentum outside [0, 1)."""
-        if not isinstance(self.momentum, numbers.Real):
-            raise TypeError(f"momentum must be a number, got {self.momentum!r}")
-        if not 0.0 <= self.momentum < 1.0:
-            raise ValueError(f"momentum must satisfy 0 <= momentum < 1, got {self.momentum!r}")
+        momentum = as_scalar(self.momentum, "momentum", ">= 0 and < 1", lambda value: 0.0 <= value < 1.0)
+        object.__setattr__(self, "momentum", momentum)
 
     def init(self, problem: Problem, start: Evaluation) -> HeavyBallState:
         """x_0 at rest."""

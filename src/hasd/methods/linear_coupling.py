@@ -24,6 +24,7 @@ from ..estimate import increment
 from ..oracle import Evaluation
 from .base import Problem, State, first_state
 from .coupling import coupled_step
+from .options import word
 
 WEIGHTS = ("published", "tight")
 
@@ -38,8 +39,7 @@ class LinearCoupling:
 
     def __post_init__(self) -> None:
         """Refuse unknown weights."""
-        if self.weights not in WEIGHTS:
-            raise ValueError(f"weights must be one of {', '.join(WEIGHTS)}, got {self.weights!r}")
+        word("weights", self.weights, WEIGHTS)
 
     def init(self, problem: Problem, start: Evaluation) -> State:
         """x_0 = v_0; the cuts carry no mu: the method knows none."""

@@ -20,6 +20,8 @@ FARTHER = 10.0
 """Newton's step along d is at most so many times the one d itself proposes."""
 LOOKS = 30
 """Points looked at along a direction before it is given up."""
+EAGER, LEAP = 10, 2.0**9
+"""While f falls: looks each four times as far as the last; and how many times as far after these, 1e60 in all."""
 
 
 class Look(NamedTuple):
@@ -96,9 +98,9 @@ class ImageLine:
         return self.images.bend(self.point, self.image) + self.bowl[2]
 
     def first(self, slope: float, t: float) -> float:
-        """Newton's step along the line, as the curvature is known; no farther where that is close to none."""
+        """Newton's step along the line, as the curvature is known; where it may grow, not much farther than t."""
         bend = self.bend()
-        return -slope / bend if FARTHER * t * bend > -slope else FARTHER * t
+        return -slope / bend if bend > 0.0 and (self.images.constant or FARTHER * t * bend > -slope) else FARTHER * t
 
     def look(self, t: float) -> Look:
         """One pass over n."""
@@ -157,18 +159,25 @@ def wolfe(line: Line, f0: float, slope0: float, t: float, eps: float, faint: flo
                 high = look
         if high is not None and high.t - low.t <= 1e-12 * high.t:
             break
-        t = _next_look(low, high)
-    if high is None:  # still falling, many orders of magnitude farther on
-        if -slope0 > faint or low.slope > 2.0 * slope0:
+        t = _farther(low, slope0, trials) if high is None else _between(low, high)
+    if high is None:  # still falling, dozens of orders of magnitude farther on
+        seen = f0 - low.f > rounding(f0, low.f, eps=eps)
+        if seen and (-slope0 > faint or low.slope > 2.0 * slope0):
             raise Stop(Status.UNBOUNDED)
         return None, trials
     return best, trials
 
 
-def _next_look(low: Look, high: Look | None) -> float:
-    """Beyond low while nothing is above; then the minimiser of the cubic through both ends, kept off them."""
-    if high is None:
+def _farther(low: Look, slope0: float, trials: int) -> float:
+    """Beyond low, where f still falls: in the end to where its slope vanishes if it goes on changing as it did."""
+    if trials <= EAGER:
         return 4.0 * low.t
+    risen = low.slope - slope0
+    return (max(-slope0 / risen, 4.0) if risen > -1e-8 * slope0 else LEAP) * low.t
+
+
+def _between(low: Look, high: Look) -> float:
+    """The minimiser of the cubic through both ends, kept off them."""
     width = high.t - low.t
     if not math.isfinite(high.f) or math.isnan(high.slope):
         return low.t + 0.1 * width

@@ -10,6 +10,9 @@ from scipy.linalg.blas import dtrsv
 from ..arrays import Array, like, namespace, to_numpy
 from ..objectives.images import Small
 
+ROOM = 20
+"""Pairs that a store is made for at first: a larger memory gets more as it fills, not the machine's at once."""
+
 
 class Store:
     """Rows s_0, y_0, s_1, y_1, ... in float64: an append-only buffer that several versions of the pairs share."""
@@ -57,7 +60,7 @@ class Pairs:
             return (xp.concat((self.rows[-kept:, :], new)) if kept else new), None, 0
         store, end = self.store, self.end
         if store is None or store.used != end or end + 2 > len(store.rows):
-            store, end = Store(3 * memory + 2, len(s)), kept
+            store, end = Store(3 * min(memory, max(kept, ROOM)) + 2, len(s)), kept
             store.rows[:kept] = self.rows[-kept:] if kept else 0.0
         new = store.rows[end : end + 2]
         new[0], new[1] = s, y

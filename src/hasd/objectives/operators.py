@@ -7,6 +7,7 @@ copy the whole of a float32 A to multiply it by a float64 vector.  Everything ar
 from __future__ import annotations
 
 import math
+import numbers
 from collections.abc import Callable
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
@@ -156,12 +157,29 @@ def as_data(b: npt.ArrayLike, length: int | None, name: str, model: Any = None) 
     return v
 
 
-def as_scalar(value: float, name: str, condition: str, holds: Callable[[float], bool]) -> float:
-    """A finite float that meets a condition, or one sentence saying which it missed."""
+def as_scalar(value: Any, name: str, condition: str, holds: Callable[[float], bool]) -> float:
+    """A finite float that meets a condition, or one sentence saying which it missed.
+
+    >>> as_scalar(np.array(2), "reg", "> 0", lambda reg: reg > 0.0)
+    2.0
+    """
+    if not _is_number(value):
+        raise TypeError(f"{name} must be a real number, got {value!r}")
     try:
-        number = float(value)
-    except (TypeError, ValueError):
-        raise TypeError(f"{name} must be a real number, got {value!r}") from None
+        number = float(detached(value))
+    except OverflowError:  # and Python may refuse to print it, too
+        raise ValueError(f"{name} must be finite and {condition}, got a number of over 308 digits") from None
     if not (math.isfinite(number) and holds(number)):
         raise ValueError(f"{name} must be finite and {condition}, got {value!r}")
     return number
+
+
+def _is_number(value: Any) -> bool:
+    """Whether it is one real number, alone or as a 0-d array of any library; True is none, though float takes it."""
+    if isinstance(value, bool):
+        return False
+    if isinstance(value, numbers.Real):
+        return True
+    if foreign(value):
+        return value.shape == () and bool(namespace(value).isdtype(value.dtype, ("integral", "real floating")))
+    return isinstance(value, np.ndarray) and value.shape == () and value.dtype.kind in "iuf"

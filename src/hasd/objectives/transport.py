@@ -224,11 +224,6 @@ class SemiDual(Objective):
             out[here] = E @ d
         return scale * out
 
-    def dual_value(self, f: float) -> float:
-        """<a, u> + <b, v> at the point where f was taken: a lower bound on <C, P> + reg sum P log P over all plans."""
-        entropy = float(self.a @ np.log(self.a))
-        return self.reg * (entropy - f - self.above) + float(self.b @ self.origin) - float(self.a @ self.base)
-
     def curvature(self, x: Vector, most: float = math.inf) -> Curvature | None:
         """The Hessian at x, where a product with it costs at most so many passes; None also where P is dense."""
         found = self.found(x)

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import argparse
 import math
-import os
 import sys
 from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
 
 from .contents import Request
-from .faults import FileProblem, printable
-from .problems import solve
+from .faults import FileProblem
+from .folder import folder, make_folder
+from .problems import Solution, solve
 from .read import READERS, read
 from .settings import PROBLEMS, Settings
 from .summary import row, summary
+from .terminal import complain, say
 from .write import write
 
 SOLVED, FAILED, BAD_FILE, NOT_SOLVED = 0, 1, 3, 4
@@ -68,8 +69,10 @@ def add_options(one: argparse.ArgumentParser) -> None:
         "lse: the gradient's norm over that at 0 (1e-8); transport: the error of the marginals (1e-6)"
     )  # fmt: skip
     one.add_argument("--time-limit", type=above_zero, metavar="SECONDS", help="of solving, reading aside")
-    one.add_argument("--maxiter", type=whole, metavar="N", help="iterations at most")
-    one.add_argument("--out", type=Path, metavar="DIR", help="write solution.npz, solution.json, convergence.png there")
+    one.add_argument("--maxiter", type=whole, metavar="N", help="iterations at most; minimax: linear programs")
+    one.add_argument(
+        "--out", type=folder, metavar="DIR", help="write solution.npz, solution.json, convergence.png there"
+    )
     one.add_argument("--format", choices=list(READERS), help="not by the extension")
     one.add_argument(
         "--header", choices=("auto", "yes", "no"), default="auto", help="csv: does the first line hold names?"
@@ -91,25 +94,34 @@ def run(options: argparse.Namespace) -> int:
     try:
         data = read(options.file, _request(options), options.format)
     except FileProblem as problem:
-        print(f"hasd: error: {problem}", file=sys.stderr)
+        complain(f"error: {problem}")
         return BAD_FILE
     if options.out is not None:
-        options.out.mkdir(parents=True, exist_ok=True)  # before the work, not after
+        make_folder(options.out)
     try:
         solution = solve(data, settings)
     except Exception as error:  # one line, as for a file; python -X dev shows where
         if sys.flags.dev_mode:
             raise
         what = "more memory than there is" if isinstance(error, MemoryError) else f"{type(error).__name__}: {error}"
-        print(f"hasd: error: {printable(f'{options.file}: solving failed: {what}')}", file=sys.stderr)
+        complain(f"error: {options.file}: solving failed: {what}")
         return FAILED
-    say(summary(options.file, settings.problem, solution))
-    if options.out is not None:
-        paths, note = write(solution, settings, options.file, options.out)
-        say(row("written", ", ".join(str(path) for path in paths)))
-        if note:
-            say(row("note", note))
+    told = say(summary(options.file, settings.problem, solution))
+    if options.out is not None:  # also where it could not be told
+        told = say(_written(solution, settings, options.file, options.out)) and told
+    if not told:
+        return FAILED
     return SOLVED if solution.solved else NOT_SOLVED
+
+
+def _written(solution: Solution, settings: Settings, name: str, out: Path) -> str:
+    """Write the files; the lines that say so."""
+    try:
+        paths, note = write(solution, settings, name, out)
+    except OSError as error:
+        raise OSError(f"{error.filename or out}: cannot be written: {error.strerror or error}") from None
+    line = row("written", ", ".join(str(path) for path in paths))
+    return f"{line}\n{row('note', note)}" if note else line
 
 
 def _request(options: argparse.Namespace) -> Request:
@@ -123,22 +135,13 @@ def _request(options: argparse.Namespace) -> Request:
     )
 
 
-def say(text: str) -> None:
-    """Print, whatever letters the terminal knows, and whether or not somebody still reads."""
-    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
-    try:
-        print(text.encode(encoding, "backslashreplace").decode(encoding), flush=True)
-    except BrokenPipeError:  # `| head` has seen enough; the files are still to be written
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
 def at_least(least: float) -> Callable[[str], float]:
     """A type for argparse: finite numbers from this one on."""
 
     def number(text: str) -> float:
         value = _float(text)
         if not (least <= value < math.inf):
-            raise argparse.ArgumentTypeError(f"must be a number of at least {least}, got {text!r}")
+            raise argparse.ArgumentTypeError(f"must be a finite number of at least {least}, got {text!r}")
         return value
 
     return number
@@ -148,7 +151,7 @@ def above_zero(text: str) -> float:
     """A positive finite number."""
     value = _float(text)
     if not 0.0 < value < math.inf:
-        raise argparse.ArgumentTypeError(f"must be a number above 0, got {text!r}")
+        raise argparse.ArgumentTypeError(f"must be a finite number above 0, got {text!r}")
     return value
 
 
@@ -161,10 +164,10 @@ def norm(text: str) -> float:
 
 
 def whole(text: str) -> int:
-    """A whole number above 0."""
-    if not (text.isascii() and text.isdecimal() and len(text) < 19 and int(text) > 0):
+    """A whole number above 0; one that nobody lives to count to is as good as any other of them."""
+    if not (text.isascii() and text.isdecimal() and text.strip("0")):
         raise argparse.ArgumentTypeError(f"must be a whole number of at least 1, got {text!r}")
-    return int(text)
+    return int(text) if len(text) < 19 else 10**18
 
 
 def memory(text: str) -> float:

@@ -38,7 +38,7 @@ class FileProblem(Exception):
 
     def __str__(self) -> str:
         """The parts that say something, joined by colons."""
-        return ": ".join(printable(part) for part in (self.path, self.place, self.text) if part)
+        return ": ".join(printable(part) for part in (self.path or "''", self.place, self.text) if part)
 
 
 def printable(text: str) -> str:
@@ -65,8 +65,10 @@ def told(error: BaseException) -> str:
     >>> told(ValueError("bad\\nworse"))
     'ValueError: bad'
     """
-    lines = str(error).strip()[:SHOWN].splitlines()
-    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
+    lines = str(error).strip()[: SHOWN + 1].splitlines()
+    if not lines:
+        return type(error).__name__
+    return f"{type(error).__name__}: {lines[0][:SHOWN]}{'...' if len(lines[0]) > SHOWN else ''}"
 
 
 def listed(names: Any) -> str:

@@ -18,6 +18,9 @@ def read_parquet(path: str, request: Request) -> Table:
     """The columns as numbers; the target may be two words where the request says labels."""
     parquet: Any = import_module("pyarrow.parquet")  # only here: no other format needs it
     limits = {"thrift_string_size_limit": MAX_FOOTER, "thrift_container_size_limit": MAX_FOOTER}
+    with open(path, "rb") as file:
+        if file.read(4) != b"PAR1":
+            raise Fault("", "not a parquet file, or cut off: it does not begin with PAR1")
     with open(path, "rb") as file, parquet.ParquetFile(file, **limits) as source:
         _check_footer(source, request)
         table = source.read(use_threads=False)

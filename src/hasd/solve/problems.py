@@ -179,6 +179,9 @@ def _smooth(f: Any, data: Pair, settings: Settings, scalars: dict[str, Any], not
     progress = settings.progress and find_spec("tqdm") is not None
     res = minimize(f, np.zeros(f.dimension), p=settings.norm, progress=progress, trace=ROWS, **limits)
     before = f.nprod
+    if not res.trace["fun"].size:  # no time for an evaluation, or x = 0 is no start: told is what there is
+        res.fun, res.jac = f.value_and_grad(res.x)
+        res.trace |= {"seconds": np.zeros(1), "fun": np.array([res.fun]), "lower": np.array([math.nan])}
     late = res.status == Status.TIME.code
     gaps = [f.duality_gap(res.x, iterations=LATE if late else 100), res.gap() if f.ridge > 0.0 else math.inf]
     gap = min((gap for gap in gaps if not math.isnan(gap)), default=math.inf)
@@ -188,7 +191,7 @@ def _smooth(f: Any, data: Pair, settings: Settings, scalars: dict[str, Any], not
         float(res.fun) - max(gap, 0.0),
         "no x has a value below the lower bound" + ("" if f.ridge > 0.0 else FAR),
         str(res.method),
-        chosen or f"the norm was given: p = {res.p:g}",
+        chosen if settings.norm is None else f"the norm was given: p = {res.p:g}",
         tol,
         int(res.nprod + f.nprod - before),
         scale=abs(float(res.trace["fun"][0])),
@@ -202,8 +205,7 @@ def _transport(data: Cost, settings: Settings) -> Found:
     from ..problems.transport import transport
 
     tol = TRANSPORT_TOL if settings.tol is None else settings.tol
-    spread = float(data.C.max() - data.C.min())
-    reg = settings.reg if settings.reg is not None else REG * spread or 1.0
+    reg, notes = (settings.reg, ()) if settings.reg is not None else _default_reg(data)
     res = transport(data.C, data.a, data.b, reg, **(settings.limits() | {"tol": tol}))
     # before the end no plan has the right marginals, and what the trace calls fun bounds nothing
     res.trace["fun"] = np.full_like(res.trace["lower"], res.fun)
@@ -218,8 +220,16 @@ def _transport(data: Cost, settings: Settings) -> Found:
         arrays={"u": res.u, "v": res.v, "plan": res.plan()},
         scalars={"reg": reg, "cost": float(res.cost), "marginal_error": float(res.marginal_error)},
         value_label="value of the plan, made at the end",
-        notes=() if settings.reg is not None else (f"--reg was not given: {reg:.6g}, {REG:.0%} of the costs' range.",),
+        notes=notes,
     )
+
+
+def _default_reg(data: Cost) -> tuple[float, tuple[str]]:
+    """The regularisation where none is given, and the note that says so."""
+    reg = REG * float(data.C.max() - data.C.min())
+    if reg > 0.0:
+        return reg, (f"--reg was not given: {reg:.6g}, {REG:.0%} of the costs' range.",)
+    return 1.0, ("--reg was not given: 1, as all costs are the same.",)
 
 
 def _matrix(data: Pair, settings: Settings) -> Any:

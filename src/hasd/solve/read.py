@@ -37,6 +37,8 @@ EXTENSIONS = {
     ".parquet": "parquet",
     ".pq": "parquet",
 }
+UNREAD = (".xlsx", ".xls", ".ods", ".json", ".jsonl", ".mat", ".h5", ".hdf5", ".arff", ".feather", ".pkl", ".pickle")
+"""Formats of data that would be taken for something else by their bytes."""
 MAGIC = {b"\x93NUMPY": "npy", b"PK\x03\x04": "npz", b"PAR1": "parquet"}
 """First bytes, for files whose extension says nothing."""
 
@@ -67,11 +69,13 @@ def read(path: str | os.PathLike[str], request: Request, format: str | None = No
 
 def _check_file(name: str, limit: float) -> None:
     """Refuse what is no file (a pipe would hang the reader, a device never end), is empty, or too large."""
+    if name == "-":
+        raise Fault("", "standard input is not read; save it as a file (one that is called so is ./-)")
     status = os.stat(name)
     if stat.S_ISDIR(status.st_mode):
         raise Fault("", "is a directory")
     if not stat.S_ISREG(status.st_mode):
-        raise Fault("", "not a regular file")
+        raise Fault("", "a pipe or a device; save it as a file")
     if status.st_size == 0:
         raise Fault("", "the file is empty")
     within(status.st_size, limit, "")
@@ -87,6 +91,8 @@ def guess(name: str) -> str:
     extension = path.with_suffix("").suffix if path.suffix in (".gz", ".bz2") else path.suffix
     if extension in EXTENSIONS:
         return EXTENSIONS[extension]
+    if extension in UNREAD:
+        raise Fault("", f"{extension} files are not read; save it as csv, npz or parquet")
     with open(name, "rb") as file:
         start = file.read(6)
     for magic, format in MAGIC.items():

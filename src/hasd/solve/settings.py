@@ -45,7 +45,9 @@ class Settings:
         """One sentence on a setting that this problem does not have."""
         for name, problems in TAKES.items():
             if getattr(self, name) is not None and self.problem not in problems:
-                return f"--{name} is for {' and '.join(problems)}, not for {self.problem}"
+                *others, last = problems
+                those = f"{', '.join(others)} and {last}" if others else last
+                return f"--{name} is for {those}, not for {self.problem}"
         return None
 
     def limits(self) -> dict[str, Any]:

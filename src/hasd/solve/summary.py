@@ -64,7 +64,7 @@ def _more(solution: Solution) -> list[tuple[str, str]]:
         )
     if "coef" in arrays and arrays["coef"].size <= SHOWN:
         names = arrays.get("columns", np.array([f"x{i}" for i in range(arrays["coef"].size)]))
-        pairs = [f"{name} {value:.6g}" for name, value in zip(names, arrays["coef"], strict=True)]
+        pairs = [f"{name} {value + 0.0:.6g}" for name, value in zip(names, arrays["coef"], strict=True)]
         rows.append(("coefficients", ", ".join(pairs)))
     if "intercept" in arrays and arrays["intercept"] != 0.0:
         rows.append(("intercept", f"{float(arrays['intercept']):.6g}"))

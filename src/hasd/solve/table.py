@@ -75,8 +75,20 @@ def _is_header(number: int, cells: list[str], request: Request) -> bool:
     if len(words) in (0, len(looked_at)):
         return bool(words)
     j, cell = words[0]
-    what = "is empty" if not cell else f"{quoted(cell)} is not a number"
-    raise Fault(f"line {number}, {column(j, None)}", f"{what}, though other cells are (names? then --header yes)")
+    what = f"{_no_number(cell)}, though other cells hold numbers (names? then --header yes)"
+    raise Fault(f"line {number}, {column(j, None)}", what)
+
+
+def _no_number(cell: str) -> str:
+    """What is wrong with a cell that is none.
+
+    >>> _no_number("1,5")
+    "'1,5' is not a number (write decimals with a point)"
+    """
+    if not cell.strip():
+        return "the cell is empty"
+    hint = " (write decimals with a point)" if is_number(cell.replace(",", ".")) else ""
+    return f"{quoted(cell.strip())} is not a number{hint}"
 
 
 def _word_column(request: Request, width: int) -> int | None:
@@ -116,7 +128,8 @@ class _Rows:
         self.width = self.width or len(cells)
         if len(cells) != self.width:
             cut = "; is the file cut off there?" if len(cells) < self.width and next(rest, None) is None else ""
-            raise Fault(f"line {number}", f"{len(cells)} cells where the first line has {self.width}{cut}")
+            there = "1 cell" if len(cells) == 1 else f"{len(cells)} cells"
+            raise Fault(f"line {number}", f"{there} where the first line has {self.width}{cut}")
 
     def _append(self, line: Line, cells: list[str]) -> None:
         """One row; the cell that is no number is looked for only where there is one."""
@@ -129,9 +142,7 @@ class _Rows:
             bad = True
         if bad:
             j = next(j for j, cell in enumerate(cells) if not is_number(cell))
-            what = f"{quoted(cells[j].strip())} is not a number" if cells[j].strip() else "the cell is empty"
-            hint = "; write decimals with a point" if is_number(cells[j].replace(",", ".")) else ""
-            raise Fault(f"line {number}, {column(j, self.names)}", what + hint)
+            raise Fault(f"line {number}, {column(j, self.names)}", _no_number(cells[j]))
         self.numbers.append(number)
 
     def _code(self, number: int, cell: str) -> str:

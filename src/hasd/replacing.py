@@ -1,0 +1,103 @@
+"""A file replaced by its next version so that a crash at any moment loses at most the newest one.
+
+The new version is written beside its destination, under a name that no other writer has, synced, and renamed over it;
+the one before is kept as ``<name>.previous``, by a link made first, so that the destination never is missing either.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+import re
+import threading
+import time
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO
+
+PREVIOUS = ".previous"
+"""What the name of the last version but one ends in."""
+STALE = 86400.0
+"""Seconds after which a half-written file is nobody's any more, where its writer cannot be looked for."""
+
+
+def previous(path: Path) -> Path:
+    """Where the version before is."""
+    return path.with_name(path.name + PREVIOUS)
+
+
+def temporary(path: Path, kind: str = "tmp") -> Path:
+    """A name beside the path that is this thread's alone, on this machine and on others that share the folder."""
+    return path.with_name(f"{path.name}.{_machine()}-{os.getpid()}-{threading.get_ident()}.{kind}")
+
+
+def _machine() -> str:
+    return f"{zlib.crc32(platform.node().encode()):08x}"
+
+
+def replace(path: Path, fill: Callable[[IO[bytes]], None], *, keep: bool) -> None:
+    """Put what `fill` writes in place of the file, which is kept as the version before, or let go."""
+    new = temporary(path)
+    try:
+        with open(new, "wb") as file:
+            fill(file)
+            file.flush()
+            os.fsync(file.fileno())
+        if keep:
+            _keep_last(path)
+        os.replace(new, path)
+        _sync_folder(path.parent)
+    finally:
+        with contextlib.suppress(OSError):
+            new.unlink()
+
+
+def _keep_last(path: Path) -> None:
+    """Give the present file its second name; by renaming where the file system knows no links."""
+    link = temporary(path, "link")
+    try:
+        link.unlink(missing_ok=True)
+        os.link(path, link)
+        os.replace(link, previous(path))
+    except OSError:
+        with contextlib.suppress(FileNotFoundError):  # another run has just done so
+            os.replace(path, previous(path))
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make the rename last; some systems cannot open folders."""
+    with contextlib.suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def sweep(path: Path) -> None:
+    """Remove what killed writers of this file left half-written; those that may be alive keep theirs."""
+    half = re.compile(re.escape(path.name) + r"\.([0-9a-f]{8})-(\d+)-\d+\.(?:tmp|link)")
+    with contextlib.suppress(OSError):  # gone already, or not ours to remove
+        for name in os.listdir(path.parent):
+            found, leftover = half.fullmatch(name), path.with_name(name)
+            if found is not None and (_dead(found[1], int(found[2])) or _age(leftover) > STALE):
+                leftover.unlink()
+
+
+def _age(path: Path) -> float:
+    return time.time() - path.stat().st_mtime
+
+
+def _dead(machine: str, process: int) -> bool:
+    """Whether the writer is known to be no more: only its own machine can tell, and Windows only by force."""
+    if machine != _machine() or os.name != "posix":
+        return False
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return True
+    except PermissionError:  # somebody else's
+        return False
+    return False

@@ -1,0 +1,75 @@
+"""Minimisers, and functions, of sizes nobody expects: found, or not found, but never called what they are not."""
+
+import numpy as np
+import pytest
+
+import hasd
+from hasd.objectives import LeastSquares
+
+UNBOUNDED = hasd.Status.UNBOUNDED.code
+BLACK_BOX = [name for name in hasd.methods() if name not in ("hasd-subspace", "hasd-cg")]  # they need an objective
+every_black_box = pytest.mark.parametrize("method", BLACK_BOX)
+A, B = np.random.default_rng(0).standard_normal((20, 4)), np.ones(20)
+BEST = LeastSquares(A, B)(np.linalg.lstsq(A, B)[0])
+
+
+@pytest.mark.parametrize("method", ["auto", "hasd-qn", "hasd-subspace", "hasd-cg"])
+@pytest.mark.parametrize("size", [1e-120, 1e-60, 1e-20, 1.0, 1e20, 1e60])
+def test_data_of_any_size(method, size):
+    """The minimiser is 1/size away from x0 = 0."""
+    res = hasd.minimize(LeastSquares(size * A, B), np.zeros(4), method=method)
+    assert res.success and res.fun == pytest.approx(BEST, rel=1e-9)
+
+
+@pytest.mark.parametrize("far", [1e5, 1e10, 1e20, 1e40, 1e60])
+def test_a_minimiser_far_from_the_start(far):
+    """The first step knows nothing of the distance: within a few dozen evaluations it does."""
+    res = hasd.minimize(lambda x: (0.5 * float((x - far) @ (x - far)), x - far), np.zeros(2), jac=True)
+    assert res.success and res.nfev <= 40
+    np.testing.assert_allclose(res.x, far, rtol=1e-5)
+
+
+@every_black_box
+@pytest.mark.parametrize("far", [1e15, 1e100, 1e150])
+def test_too_far_away_is_not_unbounded(method, far):
+    """What falls without anything to be seen of it proves nothing."""
+
+    def f(x):
+        return 0.5 * float((x - far) @ (x - far)), x - far
+
+    res = hasd.minimize(f, np.zeros(2), jac=True, method=method, mu=1.0 if method == "hasd-restart" else 0, maxfun=500)
+    assert res.status != UNBOUNDED and np.isfinite(res.x).all() and res.fun <= f(np.zeros(2))[0]
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: (x[0] ** 2 - x[1], np.array([2.0 * x[0], -1.0])),
+        lambda x: (1e4 * x[0] ** 2 - x[1], np.array([2e4 * x[0], -1.0])),
+        lambda x: (np.exp(x[0]) - x[1], np.array([np.exp(x[0]), -1.0])),
+        lambda x: (np.hypot(1.0, x[0]) - 2.0 * x[0] + x[1] ** 2, np.array([x[0] / np.hypot(1, x[0]) - 2, 2.0 * x[1]])),
+    ],
+    ids=["parabola", "steep parabola", "exponential", "hyperbola"],
+)
+def test_what_falls_without_end_is_unbounded(f):
+    with np.errstate(over="ignore"):
+        res = hasd.minimize(f, np.array([1.0, 2.0]), jac=True, method="hasd-qn", tol=0, maxfun=2000)
+    assert res.status == UNBOUNDED and not res.success and res.fun < -1e10
+
+
+@every_black_box
+@pytest.mark.parametrize(
+    ("f", "x0"),
+    [
+        (lambda x: (1e-300 * float(np.abs(x).sum()), 1e-300 * np.sign(x)), [1e30]),
+        (lambda x: (1e-310 * float(x @ x), 2e-310 * x), [1.0, 2.0]),
+        (lambda x: (1e-308 * float(np.exp(x).sum()), 1e-308 * np.exp(x)), [1.0, 2.0]),
+    ],
+    ids=["a curvature below all numbers", "values below the normal ones", "a minimum at infinity"],
+)
+def test_functions_at_the_end_of_the_numbers(method, f, x0):
+    """No error of ours, no x at infinity, nothing worse than x0."""
+    mu = {"mu": 1e-320} if method == "hasd-restart" else {}
+    with np.errstate(all="ignore"):
+        res = hasd.minimize(f, x0, jac=True, method=method, maxfun=1000, **mu)
+    assert np.isfinite(res.x).all() and res.fun <= f(np.asarray(x0))[0]

@@ -1,0 +1,146 @@
+"""Options of methods and settings of objectives: what cannot be meant is refused by name, before anything is run."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import fields
+from functools import partial
+
+import numpy as np
+import pytest
+
+import hasd
+from hasd.methods import REGISTRY, options_of
+from hasd.methods.hasd_cg import HASDCG
+from hasd.methods.hasd_restart import HASDRestart
+from hasd.methods.heavy_ball import HeavyBall
+from hasd.objectives import EntropicTransport, LeastSquares, Logistic, LogSumExp, Power, SymmetricSoftmax
+
+A = np.random.default_rng(1).standard_normal((12, 5))
+F = LogSumExp(A, ridge=0.1)
+
+VALUES = {
+    "a word": "x",
+    "a digit": "1",
+    "True": True,
+    "None": None,
+    "nan": math.nan,
+    "inf": math.inf,
+    "-1": -1,
+    "-0.5": -0.5,
+    "0": 0,
+    "1.5": 1.5,
+    "complex": 1.0 + 0.0j,
+    "a list": [1.0],
+    "two numbers": np.ones(2),
+    "10^400": 10**400,
+    "a class": HeavyBall,
+    "a method": HeavyBall(),
+}
+ACCEPTED = {
+    ("hasd", "raise_L"): {"True": "a flag"},
+    ("hasd", "restart"): {"True": "a flag"},
+    ("hasd", "rho"): {"None": "searched", "1.5": "any positive number"},
+    ("hasd-subspace", "memory"): {"None": "by cost", "10^400": "as many directions as there are variables"},
+    ("hasd-subspace", "inner"): {"10^400": "as many steps as it takes"},
+    ("hasd-qn", "memory"): {"10^400": "as many pairs as there are iterations"},
+    ("hasd-paper", "search"): {},
+    ("hasd-restart", "G_hat"): {"None": "certified restarts", "1.5": "a gain is at least 1"},
+    ("hasd-restart", "constant"): {"1.5": "any positive number"},
+    ("hasd-restart", "inner"): {"a method": "any that does without mu"},
+    ("heavy-ball", "momentum"): {"0": "no momentum"},
+    ("linear-coupling", "weights"): {},
+}
+"""Every option of every method, with those of the values that it takes, and why."""
+
+
+def options() -> list[tuple[str, str]]:
+    return [(method, option) for method in hasd.methods() for option in options_of(method)]
+
+
+def run(method: str, **given):
+    return hasd.minimize(F, np.ones(5), method=method, **given)
+
+
+def test_the_table_holds_every_option():
+    assert set(ACCEPTED) == set(options())
+
+
+@pytest.mark.parametrize("value", VALUES)
+@pytest.mark.parametrize(("method", "option"), options())
+def test_an_option_is_refused_by_name_or_taken(method, option, value):
+    if value in ACCEPTED[method, option]:
+        res = run(method, maxiter=3, **{option: VALUES[value]})
+        assert res.nit > 0 and res.fun < F(np.ones(5))
+    else:
+        with pytest.raises((TypeError, ValueError), match=f"^{option} must be .*, got "):
+            REGISTRY[method](**{option: VALUES[value]})
+
+
+@pytest.mark.parametrize("method", hasd.methods())
+def test_a_field_that_is_no_option_is_unknown(method):
+    factory = REGISTRY[method]
+    names = {field.name for field in fields(factory.func if isinstance(factory, partial) else factory)}
+    assert {"name", "default_p"} <= names
+    for name in names - set(options_of(method)):
+        with pytest.raises(TypeError, match=f"unknown option '{name}'"):
+            run(method, **{name: "x"})
+
+
+def test_numbers_of_numpy_are_kept_as_plain_ones():
+    """A checkpoint compares how options are written."""
+    for number in (np.float64(0.5), np.float32(0.5), np.array(0.5)):
+        assert repr(HeavyBall(momentum=number)) == repr(HeavyBall(momentum=0.5))
+        assert repr(REGISTRY["hasd"](rho=number)) == repr(REGISTRY["hasd"](rho=0.5))
+        assert repr(HASDRestart(G_hat=4 * number, constant=number)) == repr(HASDRestart(G_hat=2.0, constant=0.5))
+
+
+def test_inner_methods_that_cannot_be_run_inside():
+    with pytest.raises(ValueError, match=r"^inner must be a method that does without mu"):
+        HASDRestart(inner=HASDRestart(G_hat=2.0))
+    with pytest.raises(TypeError, match=r"needs an objective f\(x\) = phi\(Ax - b\)"):
+        hasd.minimize(lambda x: (x @ x, 2 * x), np.ones(3), jac=True, mu=2.0, method="hasd-restart", inner=HASDCG())
+
+
+def test_a_period_beyond_all_numbers_never_ends():
+    res = run("hasd-restart", G_hat=1.0, constant=1e308, L=1e10, maxiter=3)
+    assert res.nit == 3
+
+
+# ------------------------------------------------------------------------------------------------------ objectives
+
+SETTINGS = {
+    ("LogSumExp", "alpha"): lambda alpha: LogSumExp(A, alpha=alpha),
+    ("LogSumExp", "ridge"): lambda ridge: LogSumExp(A, ridge=ridge),
+    ("SymmetricSoftmax", "alpha"): lambda alpha: SymmetricSoftmax(A, alpha=alpha),
+    ("LeastSquares", "ridge"): lambda ridge: LeastSquares(A, np.ones(12), ridge=ridge),
+    ("Logistic", "ridge"): lambda ridge: Logistic(A, np.sign(A[:, 0]), ridge=ridge),
+    ("Power", "q"): lambda q: Power(A, np.ones(12), q=q),
+    ("EntropicTransport", "reg"): lambda reg: EntropicTransport(np.ones((2, 2)), [0.5, 0.5], [0.5, 0.5], reg=reg),
+}
+NO_NUMBERS = ["3", "x", True, np.True_, 3.0 + 0.0j, np.complex128(3.0), None, [3.0], np.array([3.0]), np.ones((1, 1)),
+              np.array("3"), np.array(True), np.array(3.0 + 0.0j), np.str_("3"), np.datetime64("2020")]  # fmt: skip
+NO_SETTINGS = [-1.0, -3, math.nan, math.inf, -math.inf, 10**400, 10**5000, np.array(-1.0)]
+
+
+@pytest.mark.parametrize(("name", "setting"), SETTINGS)
+def test_settings_of_objectives(name, setting):
+    make = SETTINGS[name, setting]
+    for value in NO_NUMBERS:
+        with pytest.raises(TypeError, match=f"^{setting} must be a real number, got "):
+            make(value)
+    for value in NO_SETTINGS:
+        with pytest.raises(ValueError, match=f"^{setting} must be finite and .*, got "):
+            make(value)
+    for value in (3, 3.0, np.float32(3.0), np.int8(3), np.array(3), np.array(3.0)):
+        f = make(value)
+        kept = f.__dict__.get(setting, getattr(getattr(f, "loss", None), setting, None))
+        assert kept == 3.0 and type(kept) is float
+
+
+def test_a_setting_may_be_a_tensor():
+    torch = pytest.importorskip("torch")
+    assert LogSumExp(A, alpha=torch.tensor(3.0, requires_grad=True)).loss.alpha == 3.0
+    for value in (torch.tensor([3.0]), torch.tensor(True), torch.tensor(3.0 + 0.0j)):
+        with pytest.raises(TypeError, match=r"^alpha must be a real number, got "):
+            LogSumExp(A, alpha=value)
