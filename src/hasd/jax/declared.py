@@ -90,7 +90,7 @@ def _searched(setting: Setting, state: HASDState, c: Scalar) -> tuple[HASDState,
     """
     search, u = state.search, state.rho
     assert search is not None
-    top, eps = fresh(u.dtype).high, float(jnp.finfo(u.dtype).eps)
+    top = fresh(u.dtype).high
     lost, over = jnp.isnan(c), c > WINDOW[1]
     nonfinite = jnp.where(lost, search.nonfinite + 1, 0)
     high = jnp.where(over, jnp.minimum(search.high, u), search.high)
@@ -101,7 +101,7 @@ def _searched(setting: Setting, state: HASDState, c: Scalar) -> tuple[HASDState,
     bisects = (guided > FIXED_POINT_TRIALS) & (guided % 2 == 0)
     inside = (low < guess) & (guess < high)
     rho = jnp.where(inside & ~bisects, guess, jnp.sqrt(low) * jnp.sqrt(high))
-    narrow = ~(low * (1.0 + 2.0 * eps) < high) | ~((low < rho) & (rho < high))
+    narrow = ~((low < rho) & (rho < high))  # the bracket is at machine resolution
     jumps = narrow & (high < top)
     rho = jnp.where(jumps, high, rho)
     failed = (nonfinite == NONFINITE_LIMIT) | (narrow & ~jumps)
