@@ -9,36 +9,9 @@ from scipy.sparse.linalg import LinearOperator, aslinearoperator
 
 from hasd.problems import lp_spaces
 from hasd.problems.lp import lp_fit
+from planted import every_power, planted, value
 
-POWERS = (2.0, 2.5, 4.0, 10.0, 100.0)
 KINDS = {"dense": np.asarray, "csr": sp.csr_array, "operator": aslinearoperator}
-every_power = pytest.mark.parametrize("q", POWERS, ids="q={:g}".format)
-
-
-@pytest.fixture(params=["factored", "products"])
-def route(request, monkeypatch):
-    """Both ways to a solution, whatever the size."""
-    if request.param == "products":
-        monkeypatch.setattr(lp_spaces, "WHOLE", 0)
-    return request.param
-
-
-def value(z, q):
-    top = np.abs(z).max()
-    return top * np.sum((np.abs(z) / top) ** q) ** (1 / q)
-
-
-def planted(n, d, q, seed=0):
-    """A, b, x*, v* with v* = min ||Ax - b||_q at x*: A is made orthogonal to phi'(z*)."""
-    rng = np.random.default_rng(seed)
-    z = rng.uniform(0.5, 1.0, n) * rng.choice([-1.0, 1.0], n)
-    u = np.sign(z) * np.abs(z) ** (q - 1)
-    u /= np.linalg.norm(u)
-    A = rng.standard_normal((n, d))
-    for _ in range(2):
-        A -= np.outer(u, u @ A)
-    x = rng.standard_normal(d)
-    return A, A @ x - z, x, value(z, q)
 
 
 def _exact(rng):

@@ -1,0 +1,13 @@
+"""Fixtures that several test files share."""
+
+import pytest
+
+from hasd.problems import lp_spaces
+
+
+@pytest.fixture(params=["factored", "products"])
+def route(request, monkeypatch):
+    """Both ways to a solution, whatever the size."""
+    if request.param == "products":
+        monkeypatch.setattr(lp_spaces, "WHOLE", 0)
+    return request.param
