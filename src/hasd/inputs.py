@@ -128,7 +128,7 @@ def source(fun: Any, jac: Any, args: Any, x0: Array) -> Source:
     if hasattr(fun, "value_and_grad") and hasattr(fun, "counted"):
         if jac is not None:
             raise TypeError("jac must not be given with an objective: it brings its own gradient")
-        if not (isinstance(args, tuple) and not args):
+        if not (args is None or (isinstance(args, tuple | list) and not args)):
             raise TypeError("args must not be given with an objective: it holds its own data")
         if fun.dimension is not None and fun.dimension != x0.shape[0]:
             raise ValueError(f"x0 has length {x0.shape[0]}, but the objective has {fun.dimension} variables")

@@ -103,8 +103,8 @@ def minimize(
     resume : path or state, optional
         A checkpoint, or ``res.state`` of an earlier run of the same method on the same function: go on from there, bit
         for bit as if it had never stopped.  ``maxiter`` counts from the first run's start, ``tol`` and ``radius`` are
-        measured from there; from a checkpoint ``maxfun``, all counts and the trace go on too.  Give the same x0 as
-        then; without a ``radius`` ``res.x`` will do.  What does not fit is a ValueError.
+        measured from there; from a checkpoint ``maxfun``, all counts and the trace go on too.  Give the x0 of the
+        first run.  What does not fit is a ValueError.
     checkpoint, checkpoint_every : path and int, optional
         Write the run to this npz file every so many iterations and at its end; the one before is kept beside it.  A
         file that is there and is no checkpoint is not overwritten.
@@ -292,7 +292,7 @@ def _begin(resume: Any, fun: Any, setup: SetUp, problem: Problem, recorder: Reco
             refuse_other(where, state.memory.configuration, about)
             known = state.memory.of_objective(fun)
         outcome = continued(state, problem, recorder)
-    refuse_other_start(where, outcome, problem.oracle, recorder.bounds, setup.x0)
+    refuse_other_start(where, outcome.state.origin, setup.x0)
     if not known:
         refuse_other_function(where, outcome, problem)
     return Begun(outcome, file)

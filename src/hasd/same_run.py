@@ -6,19 +6,20 @@ Whatever differs is refused with the reason.
 
 from __future__ import annotations
 
+import re
 from dataclasses import is_dataclass
 from typing import Any
 
 import numpy as np
 
 from .arrays import Array, hosted, library, like
-from .bounds import Bounds
 from .geometry import Geometry, Lp, norm2
 from .loop import Outcome
 from .methods.base import Method, Problem
-from .oracle import Oracle
 from .version import VERSION
 
+ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
+"""Where an object is in memory, which is what it prints as by default: equal ones are elsewhere."""
 SAME = 1e-6
 """Relative difference of values that another machine's rounding, or a little noise, may make."""
 
@@ -27,7 +28,7 @@ def configuration(problem: Problem, method: Method, x0: Array) -> dict[str, Any]
     """The settings that two runs must share to be one."""
     return {
         "version": VERSION,
-        "method": repr(method) if is_dataclass(method) else method.name,
+        "method": ADDRESS.sub("", repr(method)) if is_dataclass(method) else method.name,
         "p": repr(problem.geometry.p),
         "L": problem.L,
         "mu": problem.mu,
@@ -44,7 +45,7 @@ def _measured(geometry: Geometry, x0: Array) -> str:
     if type(geometry) is Lp:
         return name
     uneven = like(np.cos(np.arange(1.0, x0.shape[0] + 1.0)), x0)
-    return f"{name} with norms {geometry.norm(uneven):.6g} and {geometry.dual_norm(uneven):.6g}"
+    return f"{name} with norms {float(geometry.norm(uneven)):.6g} and {float(geometry.dual_norm(uneven)):.6g}"
 
 
 def refuse_other(where: str, saved: dict[str, Any], now: dict[str, Any]) -> None:
@@ -54,23 +55,12 @@ def refuse_other(where: str, saved: dict[str, Any], now: dict[str, Any]) -> None
             raise ValueError(f"{where} is of another run: its {name} is {saved.get(name)}, this one's is {value}")
 
 
-def refuse_other_start(where: str, outcome: Outcome, oracle: Oracle, bounds: Bounds, x0: Array) -> None:
-    """Hold x0 against the run's own x_0; a point it reached, such as ``res.x``, will do where no radius is given."""
-    origin, given = hosted(like(outcome.state.origin, x0)), hosted(x0)
-    if np.array_equal(origin, given):
-        return
-    reached = (*_reached(outcome, oracle), bounds.x)
-    if not any(x is not None and np.array_equal(hosted(like(x, x0)), given) for x in reached):
-        i = int(np.flatnonzero(origin != given)[0])
-        raise ValueError(f"{where} is of a run from another x0: its x0[{i}] is {origin[i]}, this one's is {given[i]}")
-    if bounds.radius is not None:
-        raise ValueError(f"{where} is of a run from another x0, from which the radius is measured: give that one")
-
-
-def _reached(outcome: Outcome, oracle: Oracle) -> tuple[Array, ...]:
-    """The points that a result may have returned."""
-    state, best = outcome.state, oracle.best
-    return (state.x, state.at.x, outcome.smallest[1].x, None if best is None else best.x, oracle.lowest[1])
+def refuse_other_start(where: str, origin: Array, x0: Array) -> None:
+    """Hold x0 against the run's own x_0, from which distances and tolerances are measured."""
+    own, given = hosted(like(origin, x0)), hosted(x0)
+    if not np.array_equal(own, given):
+        i = int(np.flatnonzero(own != given)[0])
+        raise ValueError(f"{where} is of a run from another x0: its x0[{i}] is {own[i]}, this one's is {given[i]}")
 
 
 def refuse_other_function(where: str, outcome: Outcome, problem: Problem) -> None:

@@ -57,6 +57,17 @@ def test_what_falls_without_end_is_unbounded(f):
     assert res.status == UNBOUNDED and not res.success and res.fun < -1e10
 
 
+@pytest.mark.parametrize("fall", [1e-1, 1e-3, 1e-8])
+def test_a_parabola_that_slowly_falls_sideways_is_unbounded(fall):
+    """Directions with a trace of the curved variables find "minimisers" 1e30 away, and from there others."""
+
+    def f(x):
+        return 0.5 * x[0] ** 2 + 0.5 * x[1] ** 2 + fall * x[2], np.array([x[0], x[1], fall])
+
+    res = hasd.minimize(f, np.array([1.0, 0.5, 0.3]), jac=True, tol=1e-9)
+    assert res.status == UNBOUNDED and res.nfev < 3000
+
+
 @every_black_box
 @pytest.mark.parametrize(
     ("f", "x0"),

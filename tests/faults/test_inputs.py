@@ -285,3 +285,5 @@ def test_args_beside_an_objective():
     f = hasd.objectives.Quadratic(np.eye(2))
     with pytest.raises(TypeError, match="args must not be given with an objective"):
         hasd.minimize(f, np.zeros(2), args=(1,))
+    for nothing in ((), [], None):
+        assert hasd.minimize(f, np.zeros(2), args=nothing).success

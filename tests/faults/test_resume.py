@@ -10,6 +10,8 @@ import pytest
 
 import hasd
 from hasd.geometry import norm2
+from hasd.methods.hasd import HASD
+from hasd.methods.hasd_restart import HASDRestart
 from hasd.objectives import LeastSquares, LogSumExp, Quadratic
 
 A = np.random.default_rng(0).standard_normal((40, 6))
@@ -208,15 +210,31 @@ class TestAnothersState:
             with pytest.raises(ValueError, match=r"its geometry is Weighted with norms .*, this one's is Lp"):
                 hasd.minimize(bowl, X0, jac=True, p=2.0, method="hasd", resume=resume)
 
-    def test_the_point_that_was_returned_is_as_good_as_x0_but_for_a_radius(self, tmp_path):
-        """Mutation: measure the radius from where it is not: the certificate would be false."""
-        path, common = tmp_path / "run.npz", {"jac": True, "method": "hasd-qn", "tol": 1e-9}
+    @pytest.mark.parametrize("radius", [None, 10.0])
+    def test_another_start(self, tmp_path, radius):
+        """Distances and tolerances are measured from it; the point that was returned is another one."""
+        path, common = tmp_path / "run.npz", {"jac": True, "method": "hasd-qn", "tol": 1e-9, "radius": radius}
         part = hasd.minimize(bowl, X0, maxiter=3, checkpoint=path, **common)
-        whole = hasd.minimize(bowl, X0, **common)
         for resume in (path, part.state):
-            assert np.array_equal(hasd.minimize(bowl, part.x, resume=resume, **common).x, whole.x)
-            with pytest.raises(ValueError, match="from another x0, from which the radius is measured"):
-                hasd.minimize(bowl, part.x, resume=resume, radius=0.1, **common)
+            with pytest.raises(ValueError, match=r"of a run from another x0: its x0\[0\] is .*, this one's is "):
+                hasd.minimize(bowl, part.x, resume=resume, **common)
+
+    def test_equal_methods_may_be_other_objects(self):
+        """What prints as an address is not compared by it."""
+
+        class Plain:
+            name, default_p = "plain", 2.0
+
+            def init(self, problem, start):
+                return HASD().init(problem, start)
+
+            def step(self, problem, state):
+                return HASD().step(problem, state)
+
+        common = {"jac": True, "mu": 0.1, "tol": 0.0}
+        part = hasd.minimize(bowl, X0, method=HASDRestart(inner=Plain()), maxiter=1, **common)
+        again = hasd.minimize(bowl, X0, method=HASDRestart(inner=Plain()), maxiter=3, resume=part.state, **common)
+        assert again.nit == 3
 
     def test_in_single_precision(self, tmp_path):
         """The images are kept in double, and so is the run's own x_0."""
@@ -224,8 +242,7 @@ class TestAnothersState:
         common = {"method": "hasd-subspace", "tol": 0.0}
         part = hasd.minimize(f, x0, maxiter=2, checkpoint=path, **common)
         for resume in (path, part.state):
-            for start in (x0, part.x):
-                assert hasd.minimize(f, start, maxiter=4, resume=resume, **common).nit == 4
+            assert hasd.minimize(f, x0, maxiter=4, resume=resume, **common).nit == 4
             with pytest.raises(ValueError, match="its dtype is float32"):
                 hasd.minimize(f, X0, maxiter=4, resume=resume, **common)
 

@@ -18,10 +18,12 @@ True
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import ClassVar
 
-from ..geometry import dot, norm2
+from ..geometry import Array, dot, norm2
 from ..objectives.images import Point
 from ..oracle import Evaluation
 from ..result import Status, Stop
@@ -29,6 +31,8 @@ from .base import UNTRIED, Problem, Standing, State, Terms, advanced, first_stat
 from .lines import BlackBoxLine, ImageLine, Line, evaluated, wolfe
 from .pairs import NO_PAIRS, Pairs
 
+VAST = 1e15
+"""Times |f(x_0)|, and its square times the size of x_0, beyond which a run may be called endless."""
 REFRESH = 100
 """Iterations after which a cached image is made anew from x."""
 
@@ -41,6 +45,7 @@ class QNState(State):
     point: Point | None = None  # phi expanded at A x_t - b, where images are kept
     age: int = 0  # iterations since that image was made from x
     standing: Standing = UNTRIED
+    first: float = math.nan  # f(x_0)
 
 
 @dataclass(frozen=True)
@@ -60,12 +65,14 @@ class HASDQN:
         """No pairs yet."""
         affine = hasattr(problem.objective, "images")
         point = problem.objective.images().at(start.x) if affine else None
-        return QNState(**first_state(problem, start, problem.mu), point=point)
+        return QNState(**first_state(problem, start, problem.mu), point=point, first=start.f)
 
     def step(self, problem: Problem, state: State) -> QNState:
         """One iteration: from the pairs kept, and where that direction fails from the gradient alone."""
         assert isinstance(state, QNState)
         e = state.at
+        if _endless(state):
+            raise Stop(Status.UNBOUNDED)
         for pairs in (state.pairs, NO_PAIRS) if state.pairs else (NO_PAIRS,):
             d = -pairs.times(e.g) if pairs else e.g / -e.norm2  # of length 1: its slope is no square of g
             slope = dot(e.g, d)
@@ -74,8 +81,7 @@ class HASDQN:
                 line = BlackBoxLine(problem, e.x, d)
             else:
                 line = ImageLine(problem, e.x, d, state.point)
-            faint = Terms.of(state).rounding(state.pairs.steepest) * norm2(d)
-            look, trials = wolfe(line, e.f, slope, line.first(slope, 1.0), e.eps, faint)
+            look, trials = wolfe(line, e.f, slope, line.first(slope, 1.0), e.eps, partial(_faint, state, d))
             if look is not None:
                 return self._next(problem, state, pairs, *line.take(look), trials)
         if state.age > 0 and state.point is not None:
@@ -94,6 +100,24 @@ class HASDQN:
         kept = {"pairs": pairs, "point": point, "age": state.age + 1, "standing": state.standing.after(there)}
         moved = advanced(problem, state, there, estimate, trials, **kept)
         return _refreshed(problem, moved) if point is not None and moved.age >= REFRESH else moved
+
+
+def _faint(state: QNState, d: Array) -> float:
+    """The slope along d that the gradient's rounding explains."""
+    return Terms.of(state).rounding(state.pairs.steepest) * norm2(d)
+
+
+def _endless(state: QNState) -> bool:
+    """Whether f, farther away than any minimiser is looked for, falls as steeply as on the whole way from x_0.
+
+    Where a convex f flattens towards a minimiser, its slope there is well below the mean; Wolfe's conditions see to it.
+    """
+    e = state.at
+    if not abs(e.f) > VAST * abs(state.first):
+        return False
+    away = e.x - state.origin
+    far, mean = norm2(away), e.f - state.first
+    return far > VAST**2 * max(1.0, norm2(state.origin)) and dot(e.g, away / far) < 0.99 * (mean / far) < 0.0
 
 
 def _refreshed(problem: Problem, state: QNState) -> QNState:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -127,10 +128,12 @@ def evaluated(problem: Problem, x: Array, point: Point) -> Evaluation:
     return problem.oracle.evaluation(x, point.value + 0.5 * ridge * dot(x, x), g)
 
 
-def wolfe(line: Line, f0: float, slope0: float, t: float, eps: float, faint: float = 0.0) -> tuple[Look | None, int]:
+def wolfe(
+    line: Line, f0: float, slope0: float, t: float, eps: float, faint: Callable[[], float] = lambda: 0.0
+) -> tuple[Look | None, int]:
     """A look with Wolfe's conditions, or the best one that decreases f; None where none does.
 
-    A slope of size `faint` or less may be rounding, and then so may be that f falls ever faster, as no convex f does.
+    A slope of size `faint()` or less may be rounding, and then so may be that f falls ever faster, as no convex f does.
     """
     if not slope0 < 0.0:
         return None, 0
@@ -162,7 +165,7 @@ def wolfe(line: Line, f0: float, slope0: float, t: float, eps: float, faint: flo
         t = _farther(low, slope0, trials) if high is None else _between(low, high)
     if high is None:  # still falling, dozens of orders of magnitude farther on
         seen = f0 - low.f > rounding(f0, low.f, eps=eps)
-        if seen and (-slope0 > faint or low.slope > 2.0 * slope0):
+        if seen and (-slope0 > faint() or low.slope > 2.0 * slope0):
             raise Stop(Status.UNBOUNDED)
         return None, trials
     return best, trials

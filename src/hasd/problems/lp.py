@@ -158,7 +158,8 @@ class Fit:
         before = 0 if state is None else state.iteration
         left = max(self.deadline - time.perf_counter(), 0.0)
         limits: dict[str, Any] = {"tol": tol, "gtol": gtol, "maxiter": before + self.iterations, "time_limit": left}
-        result = minimize(f, y, method=self.space.method(), trace=False, resume=state, **limits)
+        start = y if state is None else state.origin
+        result = minimize(f, start, method=self.space.method(), trace=False, resume=state, **limits)
         self.nit += result.nit - before
         self.iterations -= result.nit - before
         self.nfev += result.nfev

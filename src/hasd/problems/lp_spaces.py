@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -205,7 +205,7 @@ class Factored:
 class Newton:
     """`hasd-subspace` with the whole space in its span from the start: images are the columns of Q, no product made."""
 
-    Q: Vector
+    Q: Vector = field(repr=False)
     name: str = "hasd-subspace"
     default_p: float = 2.0
     needs_images: bool = True
