@@ -10,7 +10,7 @@ help:
 	@echo "make test      the test suite"
 	@echo "make test-all  the test suite with every optional library (PyTorch, JAX, Dask, benchopt)"
 	@echo "make coverage  the same, with the lines of src/hasd that no test runs (at most 5%; about half an hour)"
-	@echo "make mutation  changes to geometry, estimate and search that no test notices (about half an hour)"
+	@echo "make mutation  changes to geometry, estimate and search that no test notices (up to half an hour)"
 	@echo "make bench     benchmarks against other solvers"
 	@echo "make docs      the documentation, its examples executed, in docs/_build/html"
 	@echo "make lint      ruff and mypy"

@@ -7,6 +7,7 @@ small problem inside a method (k x k) are NumPy's.  Nothing here writes into an 
 from __future__ import annotations
 
 import math
+import numbers
 from typing import Any
 
 import array_api_compat
@@ -115,6 +116,17 @@ def vanishes(x: Array) -> bool:
 def into(name: str, x: Array) -> Array:
     """The function of that name at x, in x's own memory where the library can: x must be nobody else's."""
     return getattr(np, name)(x, out=x) if type(x) is np.ndarray else getattr(namespace(x), name)(x)
+
+
+def is_number(value: Any) -> bool:
+    """Whether it is one real number, by itself or as a 0-d array of NumPy's; neither a truth value nor a time is.
+
+    >>> is_number(np.array(2)), is_number(True), is_number("2")
+    (True, False, False)
+    """
+    if isinstance(value, np.ndarray):
+        return value.shape == () and value.dtype.kind in "iuf" and not np.ma.is_masked(value)
+    return isinstance(value, numbers.Real) and not isinstance(value, bool | np.bool_ | np.timedelta64)
 
 
 def total(x: Array) -> float:

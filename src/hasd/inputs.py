@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from .arrays import Array, detached, foreign, fresh, library, namespace
+from .arrays import Array, detached, foreign, fresh, is_number, library, namespace
 from .bounds import Bounds
 from .checkpoint import ours
 from .convexity import Convexity
@@ -29,7 +29,7 @@ DEFAULT_MAXITER = 100_000
 
 def number(name: str, value: Any, *, least: float, strict: bool = False, finite: bool = True) -> float:
     """A real number not below `least` (above it where strict)."""
-    if not _is_number(value):
+    if not is_number(value):
         raise TypeError(f"{name} must be a number, got {value!r}")
     try:
         out = float(value)
@@ -40,13 +40,6 @@ def number(name: str, value: Any, *, least: float, strict: bool = False, finite:
         bound = f"{'greater than' if strict else 'at least'} {least:g}"
         raise ValueError(f"{name} must be {'finite and ' if finite else ''}{bound}, got {value!r}")
     return out
-
-
-def _is_number(value: Any) -> bool:
-    """Whether it is one real number, by itself or as a 0-d array; neither a truth value nor a time is."""
-    if isinstance(value, np.ndarray):
-        return value.shape == () and value.dtype.kind in "iuf" and not np.ma.is_masked(value)
-    return isinstance(value, numbers.Real) and not isinstance(value, bool | np.bool_ | np.timedelta64)
 
 
 def count(name: str, value: Any, *, least: int) -> float:
@@ -66,12 +59,6 @@ def limits(maxiter: Any, maxfun: Any, time_limit: Any) -> tuple[float, float, fl
     if math.isinf(iterations) and math.isinf(evaluations) and math.isinf(seconds):
         iterations = DEFAULT_MAXITER
     return iterations, evaluations, seconds
-
-
-def one_of(name: str, value: Any, one: str, other: str) -> None:
-    """One of two words."""
-    if value not in (one, other):
-        raise ValueError(f"{name} must be {one!r} or {other!r}, got {value!r}")
 
 
 def start(x0: Any) -> Array:

@@ -19,6 +19,7 @@ from .arrays import Array, double, like
 from .geometry import Geometry
 from .methods import choose, make
 from .methods.base import Method, Problem, State
+from .methods.options import word
 from .oracle import Evaluation, Oracle, Source
 from .progress import Progress
 from .result import Status, Stop
@@ -142,8 +143,8 @@ def minimize(
     tol = inputs.number("tol", tol, least=0.0)
     gtol = 0.0 if gtol is None else inputs.number("gtol", gtol, least=0.0)
     limit, budget, seconds = inputs.limits(maxiter, maxfun, time_limit)
-    inputs.one_of("goal", goal, "value", "gradient")
-    inputs.one_of("interrupt", interrupt, "raise", "return")
+    word("goal", goal, ("value", "gradient"))
+    word("interrupt", interrupt, ("raise", "return"))
     gaps = inputs.bounds(gap_tol, radius, setup.mu, setup.source, setup.in_double)
     rows = inputs.rows(trace)
     path, every = inputs.checkpoint(checkpoint, checkpoint_every)

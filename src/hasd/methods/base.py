@@ -11,7 +11,6 @@ and no loop, clock or output of its own.  Write a class with these to bring your
 from __future__ import annotations
 
 import math
-import numbers
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
@@ -302,12 +301,6 @@ def exhausted(problem: Problem, e: Evaluation, L: float) -> bool:
     small = 2.0 * e.eps * problem.geometry.norm(e.x) >= N / L
     up = lift(e.f, N)
     return small and e.eps * abs(up * e.f) >= 0.5 * (up * N) * (N / L)
-
-
-def whole(name: str, value: Any, least: int) -> None:
-    """Refuse an option that is not a whole number, or too small a one."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or int(value) < least:
-        raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}")
 
 
 def gain_at(problem: Problem, e: Evaluation) -> float:

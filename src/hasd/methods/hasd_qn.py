@@ -27,8 +27,9 @@ from ..geometry import Array, dot, norm2
 from ..objectives.images import Point
 from ..oracle import Evaluation
 from ..result import Status, Stop
-from .base import UNTRIED, Problem, Standing, State, Terms, advanced, first_state, weighed, whole
+from .base import UNTRIED, Problem, Standing, State, Terms, advanced, first_state, weighed
 from .lines import BlackBoxLine, ImageLine, Line, evaluated, wolfe
+from .options import whole
 from .pairs import NO_PAIRS, Pairs
 
 VAST = 1e15

@@ -40,7 +40,8 @@ from ..geometry import dot, norm2
 from ..objectives.images import Images, Point, Small
 from ..oracle import Evaluation
 from ..result import Status, Stop
-from .base import UNTRIED, Problem, Standing, State, Terms, advanced, first_state, weighed, whole
+from .base import UNTRIED, Problem, Standing, State, Terms, advanced, first_state, weighed
+from .options import whole
 from .span import Span
 from .subspace import Place, Ridge, minimise
 

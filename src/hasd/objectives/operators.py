@@ -7,7 +7,6 @@ copy the whole of a float32 A to multiply it by a float64 vector.  Everything ar
 from __future__ import annotations
 
 import math
-import numbers
 from collections.abc import Callable
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
@@ -18,7 +17,7 @@ import scipy.sparse
 from array_api_compat import device
 from scipy.sparse.linalg import LinearOperator
 
-from hasd.arrays import Array, detached, double, ends, foreign, fresh, hosted, library, namespace
+from hasd.arrays import Array, detached, double, ends, foreign, fresh, hosted, is_number, library, namespace
 
 Matrix = Any
 """A dense array of any library, a SciPy sparse array or matrix, or a ``scipy.sparse.linalg.LinearOperator``."""
@@ -175,11 +174,7 @@ def as_scalar(value: Any, name: str, condition: str, holds: Callable[[float], bo
 
 
 def _is_number(value: Any) -> bool:
-    """Whether it is one real number, alone or as a 0-d array of any library; True is none, though float takes it."""
-    if isinstance(value, bool):
-        return False
-    if isinstance(value, numbers.Real):
-        return True
+    """Whether it is one real number, alone or as a 0-d array of any library."""
     if foreign(value):
         return value.shape == () and bool(namespace(value).isdtype(value.dtype, ("integral", "real floating")))
-    return isinstance(value, np.ndarray) and value.shape == () and value.dtype.kind in "iuf"
+    return is_number(value)
