@@ -10,3 +10,8 @@ def own_random_numbers(request, monkeypatch):
     for name, value in vars(request.module).items() if request.module else ():
         if isinstance(value, np.random.Generator):
             monkeypatch.setattr(request.module, name, np.random.default_rng(0))
+
+
+def pytest_make_parametrize_id(val, argname):
+    """Bytes are named, not shown: what gzip makes holds the time, and workers must agree on what tests there are."""
+    return argname if isinstance(val, bytes) else None
