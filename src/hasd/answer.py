@@ -10,7 +10,6 @@ from scipy.optimize import OptimizeResult
 
 from .arrays import Array, fresh, like
 from .bounds import Bounds
-from .estimate import rounding
 from .loop import Criterion, Outcome
 from .methods.base import Method, Problem, State
 from .objectives.operators import quiet
@@ -38,14 +37,15 @@ def answer(
         outcome.status = Status.CONVERGED
     elif outcome.status in (Status.CONVERGED, Status.PRECISION):
         outcome.status = Status.CONVERGED if _holds(within, state, e, problem) else Status.PRECISION
-    elif outcome.status is Status.GAP and not _closed(bounds, e):
+    elif outcome.status is Status.GAP and not _closed(bounds, e, state.origin):
         outcome.status = Status.PRECISION
     withdrawn = bool(bounds.withdrawn)
     if withdrawn and outcome.status is Status.PRECISION:
         outcome.status = Status.NONCONVEX
     columns = recorder.columns() if recorder.rows > 0 else None
     certificates = (*state.certificates, state.estimate.certificate(state.origin))
-    blur = max(bounds.blur, state.estimate.blur)
+    proofs = tuple(certificate for certificate in (*certificates, bounds.certificate) if certificate is not None)
+    cuts = () if bounds.cut is None else (bounds.cut,)
     return _build(
         problem,
         method,
@@ -56,7 +56,7 @@ def answer(
         L=state.L,
         weight=state.weight,
         psi=state.psi,
-        gap=Gap(cut_at(e, state.origin, blur), problem.mu, certificates, bounds.radius, bounds.lower, withdrawn),
+        gap=Gap(cut_at(e, state.origin), problem.mu, proofs, bounds.radius, withdrawn, bounds.bend, cuts),
         state=replace(state, memory=Memory.of(problem, bounds, outcome)),
         trace=columns,
     )
@@ -67,7 +67,7 @@ def unstarted(
     problem: Problem, method: Method, recorder: Recorder, start: Evaluation, status: Status
 ) -> OptimizeResult:
     """The result where x0 itself is no start."""
-    gap = Gap(cut_at(start, start.x, math.inf), problem.mu, ())
+    gap = Gap(cut_at(start, start.x), problem.mu, ())
     nothing = {
         "nit": 0,
         "L": problem.L,
@@ -87,7 +87,7 @@ def _returned(problem: Problem, outcome: Outcome, bounds: Bounds, goal: str) -> 
     """
     state, record = outcome.state, problem.oracle.record
     cached = getattr(state, "point", None) is not None
-    if outcome.status is Status.GAP and (there := record(bounds.x)).finite:
+    if outcome.status is Status.GAP and (there := record(bounds.best)).finite:
         return there
     if outcome.status is Status.CONVERGED or goal == "gradient":
         e = state.at if outcome.status is Status.CONVERGED else outcome.smallest[1]
@@ -107,9 +107,10 @@ def _holds(within: Criterion, state: State, e: Evaluation, problem: Problem) -> 
     return e.finite and within(replace(state, grad_norm=problem.geometry.dual_norm(e.g))) is not None
 
 
-def _closed(bounds: Bounds, e: Evaluation) -> bool:
+def _closed(bounds: Bounds, e: Evaluation, origin: Array) -> bool:
     """Whether the gap is within gap_tol at what is handed back."""
-    return e.finite and e.f - bounds.lower <= bounds.gap_tol + rounding(e.f, bounds.lower, eps=e.eps)
+    near = cut_at(e, origin).gap(bounds.radius, bounds.mu, bounds.bend)
+    return e.finite and min(e.f + e.df(bounds.bend) - bounds.lower, near) <= bounds.gap_tol
 
 
 def _in_precision_of(x0: Array, e: Evaluation, problem: Problem) -> Evaluation:

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 from .arrays import Array
 from .convexity import Convexity
-from .estimate import rounding
+from .doubt import CERTAIN, Doubt, roundings
+from .estimate import Certificate
 from .methods.base import State
 from .objectives.operators import quiet
 from .result import Cut, Status, cut_at
@@ -28,8 +29,12 @@ class Bounds:
     lower: float = -math.inf
     upper: float = math.inf
     x: Array = None  # where upper was found
-    blur: float = 0.0  # what a gradient may be off by
-    convexity: Convexity | None = None  # None: f is convex by construction
+    doubt: Doubt = CERTAIN  # what upper may be off by
+    certificate: Certificate | None = None  # the estimate that gave the best lower bound of its kind
+    cut: Cut | None = None  # the point whose own cut did
+    near: float = math.inf  # the least gap that the slope at an evaluated point proves by itself
+    near_x: Array = None  # that point
+    convexity: Convexity | None = None  # None: f is convex by construction, and its doubt known from its data
     withdrawn: str = ""  # why nothing is certified after all
 
     @property
@@ -38,39 +43,76 @@ class Bounds:
         return (self.radius is not None or self.mu > 0.0) and not self.withdrawn
 
     @property
+    def bend(self) -> float:
+        """The largest curvature seen, by which the rounding of a user's function is judged."""
+        return 0.0 if self.convexity is None else self.convexity.bend
+
+    @property
     def gap(self) -> float:
         """The certified gap of the best point so far."""
-        return self.upper - self.lower
+        return min(self._highest - self.lower, self.near)
+
+    @property
+    def best(self) -> Array:
+        """The point that it is the gap of."""
+        return self.near_x if self.near < self._highest - self.lower else self.x
+
+    @property
+    def _highest(self) -> float:
+        """What the least value is certainly not above."""
+        return self.upper + self.doubt.value + self.bend * self.doubt.value_bend
 
     @quiet
     def __call__(self, state: State) -> None:
         """Take in one state."""
-        value, x = (state.at.f, state.at.x) if math.isnan(state.fun) else (state.fun, state.x)
-        if value < self.upper:
-            self.upper, self.x = value, x
-        if self.convexity is not None and not self.convexity(state.at, state.iteration):
+        before, at = self.bend, state.at
+        if self.convexity is not None and not self.convexity(at, state.iteration):
             self._withdraw(self.convexity.violation)
+        value, x = (at.f, at.x) if math.isnan(state.fun) else (state.fun, state.x)
+        if value < self.upper:
+            # of a point that was not evaluated with its gradient, the doubt of the one it was reached from
+            doubt = at.doubt if value == at.f else at.doubt._replace(value=at.doubt.value + 4.0 * at.eps * abs(value))
+            self.upper, self.x, self.doubt = value, x, doubt
         if not self.known:
             return
-        self.blur = max(self.blur, state.estimate.blur)
-        certified = state.estimate.certificate(state.origin).lower(self.radius)
-        self.lower = max(self.lower, certified, self._cut(state).lower(self.radius, self.mu))
-        if self.lower > self.upper + rounding(self.lower, self.upper, eps=state.at.eps):
+        if self.bend > before:  # bounds of before were charged too little
+            self.lower, self.near = max(self._lower(self.certificate), self._lower(self.cut)), math.inf
+        self._take(state)
+        if self.lower > self._highest or self.near < 0.0:
             self._withdraw(
                 f"A lower bound, {self.lower:.6g}, is above the value {self.upper:.6g}: the radius is too small, mu "
                 "too large, or the function not convex; nothing is certified."
             )
 
+    def _take(self, state: State) -> None:
+        """The bounds of one more state, where they are better."""
+        certificate, cut = state.estimate.certificate(state.origin), self._cut(state)
+        if (lower := self._lower(certificate)) > self._lower(self.certificate):
+            self.certificate, self.lower = certificate, max(self.lower, lower)
+        if (lower := self._lower(cut)) > self._lower(self.cut):
+            self.cut, self.lower = cut, max(self.lower, lower)
+
+        if (gap := cut.gap(self.radius, self.mu, self.bend)) < self.near:
+            self.near, self.near_x = gap, state.at.x
+
+    def _lower(self, source: Certificate | Cut | None) -> float:
+        """What it proves for the run's own radius and mu."""
+        if source is None:
+            return -math.inf
+        if isinstance(source, Cut):
+            return source.lower(self.radius, self.mu, self.bend)
+        return source.lower(self.radius, self.bend)
+
     def _withdraw(self, why: str) -> None:
         self.withdrawn = self.withdrawn or why
-        self.lower = -math.inf
+        self.lower, self.near = -math.inf, math.inf
 
     def _cut(self, state: State) -> Cut:
         """The cut at the evaluated point; the distance to x_0 matters to a radius only."""
         e = state.at
         if self.radius is not None:
-            return cut_at(e, state.origin, self.blur)
-        return Cut(e.f, e.norm2, 0.0, 0.0, e.eps, max(self.blur, 8.0 * e.eps * e.norm2))
+            return cut_at(e, state.origin)
+        return Cut(e.f, e.norm2, 0.0, 0.0, e.doubt, e.eps * roundings(e.x.shape[0]))
 
     def criterion(self, state: State) -> Status | None:
         """Whether the gap is small enough."""

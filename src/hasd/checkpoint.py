@@ -24,7 +24,7 @@ from .replacing import previous, replace, sweep
 from .same_run import refuse_other
 from .snapshot import Mark, Snapshot
 
-FORMAT = 2
+FORMAT = 3
 """Raised whenever a file of the last version could be misread."""
 MEMBERS = ("about.npy", "checksum.npy", "a0.npy")
 """What every checkpoint holds; the first of them comes first in the file."""

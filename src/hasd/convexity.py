@@ -3,6 +3,8 @@
 For a convex f, f(y) >= f(x) + <g(x), y - x> for all x and y.  The newest evaluation is held against the one before it
 and, in turn, against the first and the best, both ways: four inner products an iteration.  A function that fails may be
 minimised all the same, but nothing is proved about it any more.
+
+On the way the largest curvature is noted, by which the rounding of a user's function is judged (see `doubt`).
 """
 
 from __future__ import annotations
@@ -14,10 +16,6 @@ import numpy as np
 
 from .geometry import dot, norm2
 from .oracle import Evaluation
-
-NOISE = 128.0
-"""Units in the last place that a value, or an inner product with a gradient, may be off by."""
-
 
 class Seen(NamedTuple):
     """An evaluation and its iteration."""
@@ -34,6 +32,8 @@ class Convexity:
     best: Seen | None = None
     last: Seen | None = None
     violation: str = ""
+    bend: float = 0.0  # the largest curvature seen
+    accuses: bool = True  # whether gradients are fine enough to tell; differences are not
 
     def __call__(self, e: Evaluation, iteration: int) -> bool:
         """Whether no violation was found so far, this evaluation included."""
@@ -56,16 +56,22 @@ class Convexity:
         """Both cuts against both values."""
         e, other = new.e, old.e
         away = e.x - other.x
-        # where x and y are known to their last digit only, so are differences of f along the gradients
-        reach = norm2(away) + norm2(e.x)
-        noise = NOISE * max(e.eps, other.eps) * (max(abs(e.f), abs(other.f)) + reach * max(e.norm2, other.norm2))
+        distance, size = norm2(away), max(norm2(e.x), norm2(other.x))
+        # x itself may stand for a neighbour, so that points closer than that show no curvature
+        nearby = distance + 4.0 * max(e.eps, other.eps) * size
+        if nearby > 0.0:
+            self.bend = max(self.bend, norm2(e.g - other.g) / nearby)
+        if not self.accuses:
+            return
+        doubt = e.df(self.bend) + other.df(self.bend)
+        dg, dh = e.dg(self.bend), other.dg(self.bend)
         rise = e.f - other.f
-        forward = (dot(other.g, away) - rise, old.iteration, new.iteration)
-        backward = (rise - dot(e.g, away), new.iteration, old.iteration)
-        above, at, where = max(forward, backward)
-        if above > noise:
+        forward = (dot(other.g, away) - rise, doubt + dh * distance, old.iteration, new.iteration)
+        backward = (rise - dot(e.g, away), doubt + dg * distance, new.iteration, old.iteration)
+        above, explained, at, where = max(forward, backward, key=lambda cut: cut[0] - cut[1])
+        if above > explained:
             self.violation = (
                 f"The function is not convex, or noisy, or its gradient is wrong: the cut at iteration {at} is "
-                f"{above:.3g} above the value at iteration {where}, where rounding explains {noise:.1g}; nothing is "
-                "certified."
+                f"{above:.3g} above the value at iteration {where}, where rounding explains {explained:.1g}; nothing "
+                "is certified."
             )

@@ -16,17 +16,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
+from .arrays import resolution
+from .doubt import roundings
 from .geometry import Array, Geometry, dot, lift, norm2, unit
 from .oracle import Evaluation
 
 EPS = 2.0**-52
-NOISE = 8.0 * EPS
-"""Relative rounding error allowed for in one function value."""
 
 
 def rounding(*values: float, eps: float = EPS) -> float:
-    """What the difference of these function values may be off by."""
+    """How large a difference of these values a method must see before it acts on it; no bound rests on this."""
     return 8.0 * eps * max(map(abs, values))
 
 
@@ -47,6 +48,19 @@ def increment(A: float, c: float, mu: float = 0.0) -> float:
     return (b + math.sqrt(b * b + 4.0 * (c - mu) * A * (1.0 + mu * A))) / (2.0 * (c - mu))
 
 
+class Charge(NamedTuple):
+    """What the cuts of an estimate may be too high by: value + slope ||. - center||, as in `Doubt`, times weights."""
+
+    value: float = 0.0
+    slope: float = 0.0
+    value_bend: float = 0.0
+    slope_bend: float = 0.0
+
+    def at(self, distance: float, bend: float) -> float:
+        """The charge at that distance from the center, for the curvature that the run has seen."""
+        return self.value + bend * self.value_bend + distance * (self.slope + bend * self.slope_bend)
+
+
 @dataclass(frozen=True)
 class Certificate:
     """The scalars of an estimate function that a lower bound on f* needs."""
@@ -56,37 +70,69 @@ class Certificate:
     mu: float  # the cuts' curvature
     reach: float  # ||v_t - center||_2
     offset: float = 0.0  # ||center - x_0||_2: not 0 after a restart
-    blur: float = 0.0  # what a gradient of the cuts may be off by, in l_2
+    charge: Charge = Charge()
+    unit: float = EPS  # the relative error of psi and reach
+    rest: float = 0.0  # what psi was rounded off by
 
-    def lower(self, radius: float | None = None) -> float:
+    def lower(self, radius: float | None = None, bend: float = 0.0) -> float:
         """f* >= this, for any radius >= ||x_0 - x*||_2 (no radius needed where the cuts carry mu > 0).
 
-        The minimum of (kappa/2)||u - v||^2 - 1/2||u - center||^2 over ||u - center|| <= R lies on the ray through v,
-        at distance s = min(R, kappa D/(kappa - 1)), D = ||v - center||.  Rounding is taken off.
+        The minimum of (kappa/2)||u - v||^2 - 1/2||u - center||^2 - c ||u - center|| over ||u - center|| <= R, c the
+        slope of the charge, lies on the ray through v, at distance s = min(R, (kappa D + c)/(kappa - 1)),
+        D = ||v - center||.  What rounding may have added is taken off; `bend` is the largest curvature seen.
         """
-        if self.weight == 0.0 or (radius is None and self.mu == 0.0):
-            return -math.inf
-        kappa = 1.0 + self.mu * self.weight
-        free = kappa * self.reach / (self.mu * self.weight) if self.mu > 0.0 else math.inf
-        s = free if radius is None else min(radius + self.offset, free)
-        # kappa/2 (s - D)^2 - s^2/2, arranged so that nothing large cancels
-        curved = 0.5 * self.mu * self.weight * (s - self.reach) * (s - self.reach)
-        low = curved + 0.5 * self.reach * (self.reach - 2.0 * s)
-        noise = max(NOISE * (abs(self.psi) + abs(low)) / self.weight, self.blur * (s + self.reach))
-        bound = (self.psi + low) / self.weight - noise
+        low, rounded = self._terms(radius, bend)
+        bound = (self.psi + low + self.rest - rounded) / self.weight if self.weight > 0.0 else -math.inf
         return bound if math.isfinite(bound) else -math.inf
+
+    def charged(self, radius: float | None = None, bend: float = 0.0) -> float:
+        """How much of `lower` is the charge for rounding."""
+        if self.weight == 0.0 or (radius is None and self.mu == 0.0):
+            return 0.0
+        return (self.charge.at(self._distance(radius, bend), bend) + self._terms(radius, bend)[1]) / self.weight
+
+    def _distance(self, radius: float | None, bend: float) -> float:
+        """How far from the center the minimum lies; inf where nothing bounds it."""
+        kappa, c = 1.0 + self.mu * self.weight, self.charge.slope + bend * self.charge.slope_bend
+        free = (kappa * self.reach + c) / (self.mu * self.weight) if self.mu * self.weight > 0.0 else math.inf
+        return free if radius is None else min((radius + self.offset) * (1.0 + 4.0 * EPS), free)
+
+    def _terms(self, radius: float | None, bend: float) -> tuple[float, float]:
+        """The minimum beside psi, and what rounding in computing it may add."""
+        s, D, curvature = self._distance(radius, bend), self.reach, self.mu * self.weight
+        # kappa/2 (s - D)^2 - s^2/2, arranged so that nothing large cancels
+        curved, flat = 0.5 * curvature * (s - D) * (s - D), 0.5 * D * (D - 2.0 * s)
+        slope = (1.0 + curvature) * abs(s - D) * D  # by which an error of D counts
+        rounded = 2.0 * self.unit * (abs(self.psi) + curved + abs(flat) + slope)
+        return curved + flat - self.charge.at(s, bend), rounded
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """psi_t, held as its center, minimiser and minimum."""
+    """psi_t, held as its center, its minimum and how far its minimiser is from the center.
+
+    v_t - center is kept, not v_t: where x_0 is far from 0 nothing is lost to the digits that x_0 takes up.
+    """
 
     center: Array  # x_0 of this epoch
-    v: Array  # argmin psi_t
+    away: Array  # argmin psi_t - center
     weight: float = 0.0  # A_t
     psi: float = 0.0  # psi*_t = min psi_t
     mu: float = 0.0  # strong convexity carried by every cut, w.r.t. l_2
-    blur: float = 0.0  # what a gradient of the cuts may be off by: rounding of the largest one
+    rest: float = 0.0  # what psi was rounded off by: psi + rest has twice the digits
+    reach: float = 0.0  # ||away||_2
+    charge: Charge = Charge()  # what rounding may have added to the cuts
+    eps: float = EPS  # the resolution of the numbers that away is made of
+
+    @classmethod
+    def around(cls, x: Array, mu: float = 0.0) -> Estimate:
+        """psi_0 = 1/2 ||. - x||^2."""
+        return cls(x, x - x, mu=mu, eps=resolution(x))
+
+    @property
+    def v(self) -> Array:
+        """argmin psi_t."""
+        return self.center + self.away
 
     @property
     def kappa(self) -> float:
@@ -95,31 +141,67 @@ class Estimate:
 
     def share(self, a: float) -> float:
         """The part tau of v in the coupling point: A kappa' (x - y) + a kappa (v - y) = 0; at mu = 0, a/A_{t+1}."""
+        if self.weight == 0.0:  # tau_0 = 1, whatever a is
+            return 1.0
         scale = unit(self.weight)  # a power of two: weights of a function scaled by 2^-996 do not overflow
         part, A = scale * a * self.kappa, scale * self.weight
         return part / (A * (self.kappa + self.mu * a) + part)
 
+    def from_(self, x: Array) -> Array:
+        """v - x, with the digits that v and x share left out."""
+        return self.away if x is self.center else self.away - (x - self.center)
+
     def couple(self, x: Array, a: float) -> Array:
         """The coupling point y = (1 - tau) x + tau v."""
-        return self.v if self.weight == 0.0 else x + self.share(a) * (self.v - x)
+        return self.center if self.weight == 0.0 else x + self.share(a) * self.from_(x)
 
     def cut(self, a: float, e: Evaluation) -> Estimate:
-        """psi_{t+1} = psi_t + a [f(y) + <g, . - y> + (mu/2)||. - y||^2], exactly."""
-        kappa, kappa_next = self.kappa, self.kappa + self.mu * a
-        up = lift(e.f, e.norm2)
-        if self.mu == 0.0:
-            v = self.v - a * e.g
-            linear = self._slope(e, up)
-        else:
-            v = (kappa / kappa_next) * self.v + (a * self.mu / kappa_next) * e.x - (a / kappa_next) * e.g
-            linear = (kappa / kappa_next) * self._slope(e, up)
-        length = a * e.norm2
-        psi = self.psi + (a / up) * (up * e.f + linear) - length * length / (2.0 * kappa_next)
-        return Estimate(self.center, v, self.weight + a, psi, self.mu, max(self.blur, 8.0 * e.eps * e.norm2))
+        """psi_{t+1} = psi_t + a [f(y) + <g, . - y> + (mu/2)||. - y||^2], exactly but for what `charge` says.
 
-    def _slope(self, e: Evaluation, up: float) -> float:
-        """<g, v - y> + (mu/2) ||v - y||^2, times up."""
-        away = self.v - e.x
+        The weight is rounded so that A_{t+1} = A_t + a holds to the last digit: weights are ours to choose.
+        """
+        A = self.weight + a
+        a = A - self.weight
+        kappa, kappa_next = self.kappa, 1.0 + self.mu * A
+        up = lift(e.f, e.norm2)
+        apart = e.x - self.center  # y - center
+        linear = self._slope(e, up, self.away - apart)
+        if self.mu == 0.0:
+            away = self.away - a * e.g
+        else:
+            away = (kappa / kappa_next) * self.away + (a * self.mu / kappa_next) * apart - (a / kappa_next) * e.g
+            linear *= kappa / kappa_next
+        length = a * e.norm2
+        fall = length * length / (2.0 * kappa_next)
+        psi, first = _two_sum(self.psi, (a / up) * (up * e.f + linear))
+        psi, second = _two_sum(psi, -fall)
+        reach, far = norm2(away), norm2(apart)
+        charge = self._charged(a, e, far, reach, kappa_next)
+        return Estimate(self.center, away, A, psi, self.mu, self.rest + first + second, reach, charge, self.eps)
+
+    def _charged(self, a: float, e: Evaluation, far: float, reach: float, kappa: float) -> Charge:
+        """The charge with that of one more cut: the doubt of the evaluation, and the rounding of our own arithmetic.
+
+        far = ||y - center||, reach = ||v_{t+1} - center||.  Sizes are those of the terms that are added up; an error in
+        v_{t+1} tilts psi_{t+1} by kappa_{t+1} times as much.
+        """
+        doubt, old = e.doubt, self.charge
+        unit = max(e.eps, self.eps) * roundings(e.x.shape[0])
+        spread = self.reach + far
+        terms = abs(e.f) + e.norm2 * spread + 0.5 * self.mu * spread * spread
+        length = a * e.norm2
+        slope = doubt.slope + 2.0 * self.eps * (e.norm2 + self.mu * far)
+        tilt = 2.0 * self.eps * (reach + self.reach) * kappa
+        value = a * (doubt.value + slope * far + 2.0 * unit * terms) + unit * length * length / kappa + tilt * reach
+        return Charge(
+            old.value + value,
+            old.slope + a * slope + tilt,
+            old.value_bend + a * (doubt.value_bend + doubt.slope_bend * far),
+            old.slope_bend + a * doubt.slope_bend,
+        )
+
+    def _slope(self, e: Evaluation, up: float, away: Array) -> float:
+        """<g, v - y> + (mu/2) ||v - y||^2, times up; away = v - y."""
         slope = dot(e.g if up == 1.0 else up * e.g, away)
         if self.mu > 0.0:
             far = norm2(away)
@@ -136,7 +218,7 @@ class Estimate:
         n, kappa, up = e.norm2, self.kappa, lift(e.f, f_next, e.norm2)
         S = self.psi - self.weight * f_next - 8.0 * e.eps * (abs(self.psi) + self.weight * abs(f_next))
         noise = rounding(up * e.f, up * f_next, eps=e.eps)
-        D = (up * self.mu) * S + kappa * (up * e.f + self._slope(e, up) - up * f_next - noise)
+        D = (up * self.mu) * S + kappa * (up * e.f + self._slope(e, up, self.from_(e.x)) - up * f_next - noise)
         # Strong convexity gives E >= 0; the floor only shortens a, so the inequality stays true.
         half = max(0.5 - (self.mu / n) * ((e.f - f_next) / n), 1e-12)
         d = D / (up * n)
@@ -157,20 +239,33 @@ class Estimate:
         A = self.weight
         if A * f <= self.psi:
             return self
-        s = norm2(self.v - self.center) * self.kappa
+        s = self.reach * self.kappa
         slack = self.psi + 0.5 * s * (s / self.kappa) - A * f  # m - A f
         if not slack > 0.0:
-            return Estimate(self.center, self.center, mu=self.mu)
+            return Estimate.around(self.center, self.mu)
         c = min(1.0, 2.0 * slack / (s * s - 2.0 * self.mu * A * slack))
         kappa = 1.0 + c * self.mu * A
-        v = self.center + (c * self.kappa / kappa) * (self.v - self.center)
+        stretch = c * self.kappa / kappa
         psi = c * (slack + A * f) - 0.5 * (c * s) * (c * s / kappa)
-        return Estimate(self.center, v, c * A, psi, self.mu, self.blur)
+        rounded = 8.0 * self.eps * (abs(self.psi) + s * (s / self.kappa) + A * abs(f))
+        charge = Charge(*(c * part for part in self.charge))
+        tilt = 4.0 * self.eps * self.reach * kappa
+        charge = charge._replace(value=charge.value + rounded + tilt * self.reach, slope=charge.slope + tilt)
+        reach = stretch * self.reach
+        return Estimate(self.center, stretch * self.away, c * A, psi, self.mu, 0.0, reach, charge, self.eps)
 
     def certificate(self, origin: Array) -> Certificate:
         """What remains of this estimate when its vectors are let go; origin is the run's own x_0."""
         offset = 0.0 if origin is self.center else norm2(self.center - origin)
-        return Certificate(self.weight, self.psi, self.mu, norm2(self.v - self.center), offset, self.blur)
+        unit = self.eps * roundings(self.away.shape[0])
+        return Certificate(self.weight, self.psi, self.mu, self.reach, offset, self.charge, unit, self.rest)
+
+
+def _two_sum(a: float, b: float) -> tuple[float, float]:
+    """a + b as it is rounded, and what was rounded off (Knuth)."""
+    total = a + b
+    part = total - a
+    return total, (a - (total - part)) + (b - part)
 
 
 def observed_smoothness(geometry: Geometry, e: Evaluation, other: Evaluation) -> float:

@@ -17,12 +17,15 @@ from .arrays import Array, detached, foreign, fresh, is_number, library, namespa
 from .bounds import Bounds
 from .checkpoint import ours
 from .convexity import Convexity
+from .doubt import Sizes
 from .geometry import Geometry, Lp
 from .methods.base import State
 from .objectives.operators import same_library
 from .oracle import BlackBox, ObjectiveSource, Source
 from .replacing import previous, temporary
 
+NOTHING = Sizes(0.0, 0.0, 0.0, 1, 0.0)
+"""The sizes of no evaluation at all, to ask an objective whether its data tell its rounding."""
 DEFAULT_MAXITER = 100_000
 """Where the caller sets no limit at all."""
 
@@ -220,9 +223,10 @@ def bounds(gap_tol: Any, radius: Any, mu: float, source: Source, cached: bool) -
     are too coarse to tell.
     """
     reach = None if radius is None else number("radius", radius, least=0.0)
-    affine = hasattr(getattr(source, "objective", None), "loss")
-    checked = not affine and not cached and getattr(source, "jac", True) is not None
-    convexity = Convexity() if checked else None
+    objective = getattr(source, "objective", None)
+    affine, told = hasattr(objective, "loss"), objective is not None and objective.doubt(NOTHING) is not None
+    fine = not affine and not cached and getattr(source, "jac", True) is not None
+    convexity = Convexity(accuses=fine) if fine or not told else None
     if gap_tol is None:
         return Bounds(reach, mu, convexity=convexity)
     small = number("gap_tol", gap_tol, least=0.0)

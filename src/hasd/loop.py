@@ -37,8 +37,13 @@ def _following(problem: Problem, method: Method, state: State) -> State:
     """The next state; Stop where there is none."""
     if state.grad_norm == 0.0:
         raise Stop(Status.CONVERGED)
-    with np.errstate(all="ignore"):
-        return method.step(problem, state)
+    try:
+        with np.errstate(all="ignore"):
+            return method.step(problem, state)
+    except Stop as stop:
+        if stop.status is Status.UNBOUNDED and problem.bounded_below:  # no method overrules what is known
+            raise Stop(Status.PRECISION) from None
+        raise
 
 
 @dataclass

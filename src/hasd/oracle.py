@@ -31,6 +31,7 @@ from .arrays import (
     to_numpy,
     total,
 )
+from .doubt import CERTAIN, Doubt, Sizes, doubt_of_differences, doubt_of_function
 from .geometry import norm2
 from .result import Status, Stop
 
@@ -48,6 +49,15 @@ class Evaluation:
     f: float  # f(x)
     g: Array  # grad f(x)
     precision: float = 0.0  # relative error of the products behind f and g, where it is coarser than x's own
+    doubt: Doubt = CERTAIN  # what f and g may be off by
+
+    def df(self, bend: float = 0.0) -> float:
+        """What f may be off by, where so much curvature was seen."""
+        return self.doubt.value + bend * self.doubt.value_bend
+
+    def dg(self, bend: float = 0.0) -> float:
+        """What g may be off by, in l_2."""
+        return self.doubt.slope + bend * self.doubt.slope_bend
 
     @cached_property
     def finite(self) -> bool:
@@ -100,6 +110,10 @@ class Source(Protocol):
         """The relative error of its values beyond that of x's own numbers."""
         ...
 
+    def doubt(self, x: Array, f: float, g: Array, image: float | None = None) -> Doubt:
+        """What f and g may be off by; image: as in `Objective.doubt`."""
+        ...
+
 
 def as_scalar(value: Any, name: str = "fun") -> float:
     """What the user's function returned, as a float; anything but one real number is an error."""
@@ -149,6 +163,16 @@ def _narrowed(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
     return narrow
 
 
+def sizes_of(x: Array, f: float, g: Array) -> Sizes:
+    """The sizes of an evaluation."""
+    return Sizes(f, norm2(g), norm2(x), x.shape[0], resolution(x))
+
+
+def _step(size: Any, eps: float) -> Any:
+    """Over how far the difference in one variable of that size is taken."""
+    return math.sqrt(eps) * np.maximum(1.0, size)
+
+
 @dataclass
 class BlackBox:
     """A user's function.  It is handed a copy of x, so that it may write into its argument."""
@@ -160,6 +184,11 @@ class BlackBox:
     njev: int = 0
     precision: float = 0.0  # a black box is taken to be as good as its argument
     errstate: Any = field(default_factory=np.geterr)  # the caller's, for the caller's own code
+
+    def doubt(self, x: Array, f: float, g: Array, image: float | None = None) -> Doubt:
+        """That of a user's function, with what differences add."""
+        at = sizes_of(x, f, g)
+        return doubt_of_function(at) if self.jac is not None else doubt_of_differences(at, _step(largest(x), at.eps))
 
     def price(self, x: Array) -> int:
         """Evaluations of fun that value and gradient together take."""
@@ -210,7 +239,7 @@ class BlackBox:
     def _differences(self, x: Array, f: float) -> Array:
         """The slopes of chords of f: one more evaluation for each variable."""
         start = to_numpy(x).astype(np.float64)
-        step = math.sqrt(resolution(x)) * np.maximum(1.0, np.abs(start))
+        step = _step(np.abs(start), resolution(x))
         step = to_numpy(like(start + step, x)) - start  # as x's own numbers will have it
         known = [f]  # SciPy asks for f(x) first, which is known
 
@@ -248,6 +277,12 @@ class ObjectiveSource:
         """Count from zero, whatever the caller did with the objective before."""
         self.objective = self.objective.counted()
         self.precision = getattr(self.objective, "precision", 0.0)
+
+    def doubt(self, x: Array, f: float, g: Array, image: float | None = None) -> Doubt:
+        """From the objective's data, or where they do not tell as for any function."""
+        at = sizes_of(x, f, g)
+        known = self.objective.doubt(at, image)
+        return doubt_of_function(at._replace(eps=max(at.eps, self.precision))) if known is None else known
 
     def price(self, x: Array) -> int:
         """One evaluation gives both."""
@@ -329,9 +364,9 @@ class Oracle:
             self.lowest = (f, x)
         return f
 
-    def evaluation(self, x: Array, f: float, g: Array) -> Evaluation:
-        """The function at x, with the precision it was computed in."""
-        return Evaluation(x, f, g, self.source.precision)
+    def evaluation(self, x: Array, f: float, g: Array, image: float | None = None) -> Evaluation:
+        """The function at x, with the precision it was computed in and what it may be off by."""
+        return Evaluation(x, f, g, self.source.precision, self.source.doubt(x, f, g, image))
 
     def charge(self) -> None:
         """Count one evaluation that a method makes by itself, on images it keeps."""

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 
 from .arrays import Array
 from .convexity import Convexity, Seen
-from .estimate import Certificate, Estimate
+from .doubt import Doubt
+from .estimate import Certificate, Charge, Estimate
 from .methods.agd import AGDState
 from .methods.base import Standing, State
 from .methods.hasd_cg import CGState
@@ -25,6 +26,7 @@ from .methods.span import Span
 from .objectives.images import Basis, Point
 from .objectives.loss import Expansion
 from .oracle import Evaluation
+from .result import Cut
 from .snapshot import Memory, Snapshot
 
 
@@ -53,7 +55,8 @@ PARTS: dict[str, Part] = {
         cls.__name__: _fields(cls)
         for cls in (
             *(State, AGDState, HeavyBallState, RestartState, QNState, CGState, SubspaceState),
-            *(Evaluation, Estimate, Certificate, Standing, Span, Point, Expansion, Convexity, Seen, Memory, Snapshot),
+            *(Evaluation, Doubt, Estimate, Charge, Certificate, Cut, Standing, Span, Point, Expansion),
+            *(Convexity, Seen, Memory, Snapshot),
         )
     },
     # these share a buffer with their later versions, which is nobody else's business
@@ -67,11 +70,11 @@ def pack(value: Any) -> Packed:
 
     >>> import numpy as np
     >>> x = np.ones(2)
-    >>> packed = pack(Estimate(center=x, v=x, weight=2.0))
-    >>> len(packed.arrays), packed.tree["v"]
+    >>> packed = pack(Estimate(center=x, away=x, weight=2.0))
+    >>> len(packed.arrays), packed.tree["away"]
     (1, {'array': 0})
     >>> again = unpack(packed)
-    >>> again.weight, again.center is again.v
+    >>> again.weight, again.center is again.away
     (2.0, True)
     """
     arrays: list[Array] = []

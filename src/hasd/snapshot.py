@@ -11,10 +11,13 @@ import numpy as np
 from .arrays import Array
 from .bounds import Bounds
 from .convexity import Convexity
+from .doubt import Doubt
+from .estimate import Certificate
 from .loop import Outcome
 from .methods.base import Problem, State
 from .objectives.base import Objective
 from .oracle import Evaluation
+from .result import Cut
 from .trace import COLUMNS, Recorder
 
 
@@ -29,7 +32,10 @@ class Memory:
     lower: float  # the best lower bound, for this radius
     upper: float  # the best value
     where: Array  # its point
-    blur: float  # what a gradient may be off by
+    doubt: Doubt  # what it may be off by
+    certificate: Certificate | None  # the estimate that gave the best lower bound of its kind
+    cut: Cut | None  # the point whose own cut did
+    near: tuple[float, Array]  # the least gap that the slope at a point proves by itself, and the point
     radius: float | None  # an l_2 bound on ||x_0 - x*||
     withdrawn: str  # why nothing is certified after all
     convexity: Convexity | None  # the evaluations that new ones are held against
@@ -47,7 +53,10 @@ class Memory:
             bounds.lower,
             bounds.upper,
             bounds.x,
-            bounds.blur,
+            bounds.doubt,
+            bounds.certificate,
+            bounds.cut,
+            (bounds.near, bounds.near_x),
             bounds.radius,
             bounds.withdrawn,
             None if bounds.convexity is None else replace(bounds.convexity),
@@ -56,9 +65,10 @@ class Memory:
     def restore(self, problem: Problem, bounds: Bounds) -> None:
         """Know it again; a lower bound for a smaller radius than now is asked for says nothing."""
         problem.oracle.best, problem.oracle.lowest = self.best, self.lowest
-        bounds.upper, bounds.x, bounds.blur, bounds.withdrawn = self.upper, self.where, self.blur, self.withdrawn
+        bounds.upper, bounds.x, bounds.doubt, bounds.withdrawn = self.upper, self.where, self.doubt, self.withdrawn
+        bounds.certificate, bounds.cut = self.certificate, self.cut
         if self.radius is None or (bounds.radius is not None and bounds.radius <= self.radius):
-            bounds.lower = self.lower
+            bounds.lower, (bounds.near, bounds.near_x) = self.lower, self.near
         if bounds.convexity is not None and self.convexity is not None:
             bounds.convexity = replace(self.convexity)
 

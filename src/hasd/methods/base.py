@@ -16,13 +16,11 @@ from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from ..arrays import Array, largest
 from ..estimate import Certificate, Estimate, rounding
-from ..geometry import Geometry, dot, gain, lift, norm2
+from ..geometry import Geometry, dot, gain, lift
 from ..oracle import Evaluation, Oracle
 from ..result import Status, Stop
 from ..search import NONFINITE_LIMIT
 
-FAINT = 64.0
-"""A part of the gradient below so many roundings of its largest term may be nothing but rounding."""
 IDLE = 20
 """Iterations in a row in which neither f nor ||g|| falls, after which there is nothing more to gain."""
 
@@ -35,6 +33,11 @@ class Problem:
     geometry: Geometry  # the norm of the steepest step
     L: float | None = None  # declared smoothness in that norm; None: backtrack
     mu: float = 0.0  # strong convexity w.r.t. l_2
+
+    @property
+    def bounded_below(self) -> bool:
+        """Whether f is known to have a lower bound, so that it can only seem to fall without end."""
+        return getattr(self.objective, "bounded_below", False)
 
     @property
     def objective(self) -> Any:
@@ -118,7 +121,7 @@ def first_state(problem: Problem, start: Evaluation, mu: float = 0.0) -> dict[st
         "origin": start.x,
         "L": math.nan if problem.L is None else problem.L,
         "L_next": math.nan if problem.L is None else problem.L,
-        "estimate": Estimate(center=start.x, v=start.x, mu=mu),
+        "estimate": Estimate.around(start.x, mu),
     }
 
 
@@ -139,26 +142,6 @@ class Standing(NamedTuple):
 
 
 UNTRIED = Standing()
-
-
-class Terms(NamedTuple):
-    """The sizes of what a gradient is the sum of, by which its rounding is judged."""
-
-    eps: float  # the resolution of its numbers
-    x: float  # ||x||: times the curvature it is one term
-    g: float  # ||grad f(x_0)||: no smaller than the other was
-
-    @classmethod
-    def of(cls, state: State) -> Terms:
-        """Those at the state's own point."""
-        return cls(state.at.eps, norm2(state.x), state.grad_norm0)
-
-    def rounding(self, curvature: float) -> float:
-        """What a slope along a unit vector may be off by.
-
-        Curvature that is rounding would have put the minimiser many times farther away than x is.
-        """
-        return FAINT * self.eps * max(curvature * self.x, self.g)
 
 
 def weighed(estimate: Estimate, e: Evaluation, f: float) -> Estimate:

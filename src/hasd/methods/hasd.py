@@ -184,7 +184,7 @@ class HASD:
 def _anew(state: State) -> State:
     """A new epoch at x_t; what the old one certified is kept."""
     retired = state.estimate.certificate(state.origin)
-    estimate = Estimate(center=state.x, v=state.x, mu=state.estimate.mu)
+    estimate = Estimate.around(state.x, state.estimate.mu)
     return replace(state, estimate=estimate, certificates=(*state.certificates, retired)[-KEPT:])
 
 
@@ -197,7 +197,7 @@ def _mended(problem: Problem, state: State) -> State:
     if estimate.weight > 0.0 or problem.oracle.best is None:
         return replace(state, estimate=estimate)
     x = problem.oracle.best.x
-    return replace(state, x=x, estimate=Estimate(center=x, v=x, mu=estimate.mu))
+    return replace(state, x=x, estimate=Estimate.around(x, estimate.mu))
 
 
 def weight(estimate: Estimate, L: float, rho: float) -> float:

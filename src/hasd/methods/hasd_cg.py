@@ -31,7 +31,7 @@ from ..geometry import Array, dot, norm2, unit
 from ..objectives.images import Images, Point
 from ..oracle import Evaluation
 from ..result import Status, Stop
-from .base import UNTRIED, Problem, Standing, State, Terms, advanced, first_state, weighed
+from .base import UNTRIED, Problem, Standing, State, advanced, first_state, weighed
 from .lines import ImageLine, evaluated
 
 REFRESH, FALLEN = 100, 0.03
@@ -80,10 +80,10 @@ class HASDCG:
         slope = dot(e.g, d)
         if not slope < 0.0:
             return self._anew(problem, state)
-        line = ImageLine(problem, e.x, d, state.point)
+        line = ImageLine(problem, e.x, d, state.point, e.doubt.image)
         bend, size = line.bend(), norm2(d)
         flat = not bend > e.eps * state.steepest * size * size
-        if flat and -slope / size > Terms.of(state).rounding(state.steepest):
+        if flat and not problem.bounded_below and -slope / size > e.dg(state.steepest):
             raise Stop(Status.UNBOUNDED)
         if not bend > 0.0:
             return self._anew(problem, state)

@@ -27,7 +27,7 @@ from ..geometry import Array, dot, norm2
 from ..objectives.images import Point
 from ..oracle import Evaluation
 from ..result import Status, Stop
-from .base import UNTRIED, Problem, Standing, State, Terms, advanced, first_state, weighed
+from .base import UNTRIED, Problem, Standing, State, advanced, first_state, weighed
 from .lines import BlackBoxLine, ImageLine, Line, evaluated, wolfe
 from .options import whole
 from .pairs import NO_PAIRS, Pairs
@@ -81,7 +81,7 @@ class HASDQN:
             if state.point is None:
                 line = BlackBoxLine(problem, e.x, d)
             else:
-                line = ImageLine(problem, e.x, d, state.point)
+                line = ImageLine(problem, e.x, d, state.point, e.doubt.image)
             look, trials = wolfe(line, e.f, slope, line.first(slope, 1.0), e.eps, partial(_faint, state, d))
             if look is not None:
                 return self._next(problem, state, pairs, *line.take(look), trials)
@@ -105,7 +105,7 @@ class HASDQN:
 
 def _faint(state: QNState, d: Array) -> float:
     """The slope along d that the gradient's rounding explains."""
-    return Terms.of(state).rounding(state.pairs.steepest) * norm2(d)
+    return state.at.dg(state.pairs.steepest) * norm2(d)
 
 
 def _endless(state: QNState) -> bool:

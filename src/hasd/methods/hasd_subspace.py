@@ -40,7 +40,7 @@ from ..geometry import dot, norm2
 from ..objectives.images import Images, Point, Small
 from ..oracle import Evaluation
 from ..result import Status, Stop
-from .base import UNTRIED, Problem, Standing, State, Terms, advanced, first_state, weighed
+from .base import UNTRIED, Problem, Standing, State, advanced, first_state, weighed
 from .options import whole
 from .span import Span
 from .subspace import Place, Ridge, minimise
@@ -117,8 +117,9 @@ class HASDSubspace:
         place = Place(np.zeros(span.k), state.point, state.fun, state.damping)
         slopes = images.slopes(span.W, state.point) + ridge.gradient(place.c)
         if state.age == 0 or norm2(h - slopes[: h.size]) <= DISAGREE * e.norm2:
+            faint = math.inf if problem.bounded_below else e.dg()
             try:
-                place = minimise(images, span, place, ridge, slopes, self.inner, Terms.of(state))
+                place = minimise(images, span, place, ridge, slopes, self.inner, faint)
             except Stop:
                 if state.at.x is state.x:
                     raise
@@ -147,7 +148,8 @@ def _evaluated(problem: Problem, images: Images, state: SubspaceState) -> Evalua
     g = images.gradient(state.point)
     if problem.objective.ridge > 0.0:
         g += problem.objective.ridge * state.x
-    return problem.oracle.evaluation(state.x, state.fun, g)
+    moved = None if state.age == 0 else state.at.doubt.image
+    return problem.oracle.evaluation(state.x, state.fun, g, moved)
 
 
 def _seen(problem: Problem, state: SubspaceState, e: Evaluation) -> SubspaceState:
@@ -175,6 +177,6 @@ def refreshed(problem: Problem, state: SubspaceState, forget: bool = False) -> S
     fresh = replace(state, fun=fun, point=point, age=0, due=due, drift=drift)
     if not forget:
         return fresh
-    span, apart = Span.empty(images, state.x, state.span.S.store.room), state.estimate.v - state.x
+    span, apart = Span.empty(images, state.x, state.span.S.store.room), state.estimate.from_(state.x)
     span, h = (span, np.zeros(0)) if vanishes(apart) else span.with_direction(images, apart)
     return replace(fresh, span=span, apart=h, damping=0.0)

@@ -84,6 +84,7 @@ class ImageLine:
     x: Array
     d: Array
     point: Point
+    image_doubt: float = 0.0  # what the image of x may be off by
     flat: float = 0.5
 
     def __post_init__(self) -> None:
@@ -118,7 +119,7 @@ class ImageLine:
         g = self.images.gradient(look.found)
         if self.ridge > 0.0:
             g = g + self.ridge * x
-        return self.problem.oracle.evaluation(x, look.f, g), look.found
+        return self.problem.oracle.evaluation(x, look.f, g, self.image_doubt), look.found
 
 
 def evaluated(problem: Problem, x: Array, point: Point) -> Evaluation:

@@ -19,7 +19,6 @@ from ..estimate import rounding
 from ..geometry import dot, norm2
 from ..objectives.images import Basis, Image, Images, Point, Small
 from ..result import Status, Stop
-from .base import Terms
 from .span import Span
 
 FLOOR = 1e-12
@@ -74,8 +73,11 @@ class Ridge:
         return self.mu * (self.along + c)
 
 
-def minimise(images: Images, span: Span, place: Place, ridge: Ridge, gradient: Small, most: int, terms: Terms) -> Place:
-    """At most `most` Newton steps, until the gradient in these coordinates, given at first, has fallen enough."""
+def minimise(images: Images, span: Span, place: Place, ridge: Ridge, gradient: Small, most: int, faint: float) -> Place:
+    """At most `most` Newton steps, until the gradient in these coordinates, given at first, has fallen enough.
+
+    A slope along a unit vector that is not steeper than `faint` does not show that f falls without end.
+    """
     W = span.W
     first = size = norm2(gradient)
     enough = (BEGUN if span.grows else SOLVED) * first
@@ -92,7 +94,7 @@ def minimise(images: Images, span: Span, place: Place, ridge: Ridge, gradient: S
             break
         before = place
         ray = Ray(images, place, ridge, step, images.expand(W, step))
-        place = search(ray, float(gradient @ step), H, size, terms)
+        place = search(ray, float(gradient @ step), H, size, faint)
         if place.c is before.c:
             break
     return place
@@ -140,7 +142,7 @@ class Ray:
         return look.t - look.derivative / bend if bend > 0.0 else math.nan
 
 
-def search(ray: Ray, slope: float, H: Small, size: float, terms: Terms) -> Place:
+def search(ray: Ray, slope: float, H: Small, size: float, faint: float) -> Place:
     """A point along the step where f has fallen and its derivative is small, or the step's whole length where f still
     falls there: the next Newton step knows better how to go on.  The damping follows the length that was taken.
     """
@@ -162,7 +164,7 @@ def search(ray: Ray, slope: float, H: Small, size: float, terms: Terms) -> Place
             high = look
         elif high is None:
             steadily = look.derivative < 0.5 * slope and (t < 1.0 or place.damping == 0.0 or not H.any())
-            if steadily and -slope > terms.rounding(float(H.diagonal().max())) * norm2(ray.step):
+            if steadily and -slope > faint * norm2(ray.step):
                 _refuse_endless(ray, ENDLESS * (reach if math.isfinite(reach) else t))
             break
         else:

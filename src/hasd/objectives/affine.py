@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy.typing as npt
 
 from hasd.arrays import double, foreign, fresh
+from hasd.doubt import Doubt, Sizes
 from hasd.geometry import dot
 from hasd.objectives import dual
 from hasd.objectives.base import Objective, in_precision_of
@@ -32,6 +33,7 @@ from hasd.objectives.operators import (
     quiet,
     same_library,
 )
+from hasd.objectives.sizes import DataSizes, MatrixSizes
 from hasd.objectives.smoothness import Smoothness, add_ridge
 
 
@@ -64,6 +66,7 @@ class Affine(Objective):
             self.A = self._AT = None
             self.b = None if b is None else as_data(b, None, "b", b)
             self.dimension = None if self.b is None else self.b.shape[0]
+            self._data: DataSizes = MatrixSizes(None, self.b)
             return
         self.A = as_matrix(A, "A")
         given = getattr(A, "dtype", self.A.dtype)
@@ -74,6 +77,7 @@ class Affine(Objective):
         if b is not None and foreign(b):
             same_library(b, self.A, "b", "A")
         self.b = None if b is None else as_data(b, n, "b", self.A)
+        self._data = MatrixSizes(self.A, self.b)
 
     def forward(self, x: Vector) -> Vector:
         """A x in float64; one product."""
@@ -156,6 +160,18 @@ class Affine(Objective):
     def smoothness(self, p: float) -> Smoothness:
         """The declared L_p of the loss plus ridge d^{1-2/p}."""
         return add_ridge(self.loss.smoothness(self.A, p), self.ridge, p, self.dimension)
+
+    @property
+    def bounded_below(self) -> bool:
+        """A ridge bounds f, and so do most losses."""
+        return self.ridge > 0.0 or getattr(self.loss, "bounded_below", False)
+
+    def doubt(self, at: Sizes, image: float | None = None) -> Doubt | None:
+        """What value and gradient may be off by; None for an operator, and for a loss that does not say it."""
+        if not (self._data.known and hasattr(self.loss, "doubt")):
+            return None
+        rows = at.d if self.A is None else self.A.shape[0]
+        return self._data.doubt(at, self.loss, rows, self.ridge, self.precision, image)
 
     def _ridge_value(self, x: Vector) -> float:
         if self.ridge == 0.0:

@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy.typing as npt
 
 from hasd.arrays import namespace
+from hasd.doubt import Doubt, Sizes
 from hasd.objectives.operators import Matrix, Vector, single
 from hasd.objectives.smoothness import Smoothness
 
@@ -44,6 +45,18 @@ class Objective(ABC):
         Its products are not counted.  A LinearOperator of up to 1e7 entries is written out, by products with
         unit vectors; of a larger one only lambda_max is found, by Lanczos.
         """
+
+    @property
+    def bounded_below(self) -> bool:
+        """Whether f is known to have a lower bound: no run is ever told that such an f falls without end."""
+        return self.ridge > 0.0
+
+    def doubt(self, at: Sizes, image: float | None = None) -> Doubt | None:
+        """What value and gradient may be off by, from the data; None where they do not tell, as with an operator.
+
+        image: what the cached image was off by that this evaluation's was moved from; None where it was made from x.
+        """
+        return None
 
     @property
     def matrix(self) -> Matrix | None:

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from hasd.arrays import ends, fresh, highest, into, namespace, total
+from hasd.doubt import EPS, roundings
 from hasd.geometry import dot
 from hasd.objectives import smoothness
 from hasd.objectives.loss import Curvature, Expansion
@@ -33,6 +35,8 @@ class LogSumExpLoss:
     >>> LogSumExpLoss(alpha=1e-8).value(np.array([1e6, 0.0]))
     1000000.0
     """
+
+    bounded_below: ClassVar[bool] = False
 
     alpha: float = 1.0
 
@@ -78,6 +82,11 @@ class LogSumExpLoss:
             return math.inf
         return self.alpha * total(_x_log_x(u))
 
+    def doubt(self, value: float, rows: int, dz: float) -> tuple[float, float, float]:
+        """phi is off by at most what z is, as its slopes are weights of sum 1, and by its own sum."""
+        own = 2.0 * abs(value) + self.alpha * (roundings(rows) + math.log(2.0 * rows))
+        return dz + EPS * own, 1.0, dz / self.alpha
+
     def smoothness(self, A: Matrix | None, p: float) -> Smoothness:
         """max_{i,j} ||a_i - a_j||_{p*}^2/(4 alpha)."""
         return _divided(smoothness.log_sum_exp(A, p), self.alpha)
@@ -90,6 +99,8 @@ class SymmetricSoftmaxLoss:
     >>> SymmetricSoftmaxLoss(alpha=1e-8).value(np.array([-1e6, 0.0]))
     1000000.0
     """
+
+    bounded_below: ClassVar[bool] = True
 
     alpha: float = 1.0
 
@@ -167,6 +178,11 @@ class SymmetricSoftmaxLoss:
         smaller = xp.where(some, 0.25 * k * k / xp.where(some, larger, 1.0), 0.0)
         return self.alpha * total(_x_log_x(larger) + _x_log_x(smaller))
 
+    def doubt(self, value: float, rows: int, dz: float) -> tuple[float, float, float]:
+        """phi is off by at most what z is, as its slopes have sizes of sum 1 at most, and by its own sum."""
+        own = 2.0 * abs(value) + self.alpha * (roundings(rows) + math.log(2.0 * rows))
+        return dz + EPS * own, 1.0, dz / self.alpha
+
     def smoothness(self, A: Matrix | None, p: float) -> Smoothness:
         """max_i ||a_i||_{p*}^2/alpha; A = None is the identity."""
         return _divided(smoothness.symmetric_softmax(A, p), self.alpha)
@@ -179,6 +195,8 @@ class SquareLoss:
     >>> SquareLoss().value_and_slope(np.array([3.0, 4.0]))
     (12.5, array([3., 4.]))
     """
+
+    bounded_below: ClassVar[bool] = True
 
     @quiet
     def value(self, z: Vector) -> float:
@@ -201,6 +219,10 @@ class SquareLoss:
         """phi*(u) = 1/2 ||u||^2."""
         return self.value(u)
 
+    def doubt(self, value: float, rows: int, dz: float) -> tuple[float, float, float]:
+        """That of the power 2."""
+        return _power_doubt(2.0, value, rows, dz)
+
     def smoothness(self, A: Matrix | None, p: float) -> Smoothness:
         """A bound on ||A||_{p->2}^2."""
         return smoothness.squares(A, p)
@@ -213,6 +235,8 @@ class LogisticLoss:
     >>> LogisticLoss(np.array([1, -1])).value(np.array([1e6, 1e6]))
     500000.0
     """
+
+    bounded_below: ClassVar[bool] = True
 
     y: Vector
 
@@ -275,6 +299,15 @@ class LogisticLoss:
         rest = xp.where(s < 1.0, (1.0 - s) * xp.log1p(-xp.where(s < 1.0, s, 0.0)), 0.0)
         return total(_x_log_x(s) + rest) / n
 
+    @staticmethod
+    def doubt(value: float, rows: int, dz: float) -> tuple[float, float, float]:
+        """Slopes 1/(1 + e^m)/n are at most log(1 + e^-m)/n, and 1/n; moving z by dz raises them by e^dz at most.
+
+        The curvature is below the slope, and 1/(4n).
+        """
+        moved = min(1.0, value * math.exp(min(dz, 1.0)))
+        return dz * moved + EPS * roundings(rows) * 2.0 * value, min(1.0, value), dz * min(0.25, moved)
+
     def smoothness(self, A: Matrix | None, p: float) -> Smoothness:
         """A bound on ||A||_{p->2}^2/(4n): phi'' is largest at z = 0, where it is 1/(4n)."""
         return _divided(smoothness.squares(A, p), 4.0 * self.y.shape[0])
@@ -287,6 +320,8 @@ class PowerLoss:
     >>> PowerLoss(q=4).value(np.array([1e200]))
     inf
     """
+
+    bounded_below: ClassVar[bool] = True
 
     q: float
 
@@ -320,9 +355,26 @@ class PowerLoss:
         """phi*(u) = (1 - 1/q) sum_i |u_i|^{q/(q-1)}."""
         return (1.0 - 1.0 / self.q) * total(abs(u) ** (self.q / (self.q - 1.0)))
 
+    def doubt(self, value: float, rows: int, dz: float) -> tuple[float, float, float]:
+        """The slopes |z|^{q-1} at z + dz, by Minkowski's inequality in l_{q-1}, and the sum of n powers."""
+        return _power_doubt(self.q, value, rows, dz)
+
     def smoothness(self, A: Matrix | None, p: float) -> Smoothness:
         """inf for q > 2: the curvature grows without bound; at q = 2 that of ``SquareLoss``."""
         return smoothness.squares(A, p) if self.q == 2.0 else Smoothness(math.inf, exact=True)
+
+
+def _power_doubt(q: float, value: float, rows: int, dz: float) -> tuple[float, float, float]:
+    """What 1/q sum |z_i|^q and its slopes may be off by where every z_i is by dz; between them sum |z_i|^{q-1}.
+
+    Sums of lower powers are bounded by Hoelder's inequality.
+    """
+    size = np.float64(q * value) ** (1.0 / q)  # ||z||_q; NumPy's power gives inf where Python's would raise
+    length = float(rows) ** (1.0 / (q * (q - 1.0))) * size  # ||z||_{q-1} at most
+    moved = length + float(rows) ** (1.0 / (q - 1.0)) * dz
+    change = moved ** (q - 1.0) * dz + EPS * (roundings(rows) + 2.0 * q) * value
+    turn = (q - 1.0) * float(rows) ** (1.0 / (q - 1.0)) * moved ** (q - 2.0) * dz
+    return float(change), float(length ** (q - 1.0)), float(turn)
 
 
 def _alive(z: Vector, top: float, alpha: float) -> Vector | None:

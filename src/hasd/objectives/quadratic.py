@@ -11,6 +11,7 @@ import numpy.typing as npt
 from scipy.sparse.linalg import LinearOperator
 
 from hasd.arrays import double, foreign, fresh, largest, namespace, to_numpy, vanishes, zeros
+from hasd.doubt import EPS, Doubt, Sizes, roundings
 from hasd.geometry import dot
 from hasd.objectives import smoothness
 from hasd.objectives.base import Objective, in_precision_of
@@ -28,6 +29,7 @@ from hasd.objectives.operators import (
     same_library,
     single,
 )
+from hasd.objectives.sizes import MatrixSizes
 from hasd.objectives.smoothness import Smoothness
 
 
@@ -61,6 +63,7 @@ class Quadratic(Objective):
             same_library(c, self.H, "c", "H")
         self.c = zeros(d, self.H if foreign(self.H) else NUMPY) if c is None else as_data(c, d, "c", self.H)
         self.nprod = 0
+        self._data = MatrixSizes(self.H, self.c)
 
     def forward(self, x: Vector) -> Vector:
         """H x in float64; one product."""
@@ -77,6 +80,18 @@ class Quadratic(Objective):
         point = as_point(x, self.dimension, "x", self.H)
         Hx = self.forward(point)
         return dot(0.5 * Hx + self.c, double(point)), in_precision_of(point, Hx + self.c)
+
+    @quiet
+    def doubt(self, at: Sizes, image: float | None = None) -> Doubt | None:
+        """Hx is off by some roundings of ||H||_F ||x||, <Hx + 2c, x>/2 by ||x|| times that and its own sum."""
+        if not self._data.known:
+            return None
+        c, sums = self._data.length, roundings(self.dimension)
+        product = max(at.eps, self.precision) * roundings(self._data.terms) * self._data.frobenius * at.x
+        moved = product if image is None else math.hypot(image, 2.0 * product)
+        value = 0.5 * at.x * moved + EPS * (sums * at.x * (0.5 * at.g + 1.5 * c) + abs(at.f))
+        slope = moved + EPS * (c + at.g) + at.eps * sums * at.g
+        return Doubt(value, slope, slope, image=moved)
 
     @property
     def row_cost(self) -> float:

@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array
 
-from hasd.arrays import hosted
+from hasd.arrays import hosted, largest
+from hasd.doubt import Doubt, Sizes, roundings
 from hasd.geometry import largest_gain
 from hasd.objectives.base import Objective, in_precision_of
 from hasd.objectives.operators import Matrix, Vector, as_data, as_matrix, as_point, as_scalar, is_sparse, quiet
@@ -58,6 +59,7 @@ class EntropicTransport(Objective):
         self.reg = as_scalar(reg, "reg", "> 0", lambda value: value > 0.0)
         self.dimension = n + m
         self.nprod = 0
+        self._largest = largest(self.C)
 
     def _split(self, x: npt.ArrayLike) -> tuple[Vector, Vector, Vector]:
         point = as_point(x, self.dimension, "x")
@@ -92,6 +94,21 @@ class EntropicTransport(Objective):
         top, E, total = self._exponentials(u, v)
         g = np.concatenate((E.sum(axis=1) / total - self.a, E.sum(axis=0) / total - self.b))
         return self._value(u, v, top, total), in_precision_of(point, g)
+
+    @property
+    def bounded_below(self) -> bool:
+        """The masses of a and b are equal, so f is the dual of a problem that has a solution."""
+        return True
+
+    @quiet
+    def doubt(self, at: Sizes, image: float | None = None) -> Doubt:
+        """u_i + v_j - C_ij is off by two roundings, which is what f is off by beside its sums; the marginals by theirs."""
+        n, m = self.C.shape
+        sums = roundings(at.d) * at.x + self.reg * (roundings(n * m) + math.log(n * m)) + abs(at.f)
+        own = max(at.eps, self.precision)
+        dz = own * (2.0 * at.x + self._largest)
+        slope = own * (4.0 * roundings(n * m) + roundings(at.d) * at.g)
+        return Doubt(dz + own * (sums + 2.0 * at.x), slope, slope + 2.0 * dz / self.reg)
 
     def plan(self, x: npt.ArrayLike) -> npt.NDArray[np.floating]:
         """P_ij = exp((u_i + v_j - C_ij)/reg), of total mass 1."""

@@ -8,7 +8,8 @@ from functools import reduce
 import torch
 
 from ..arrays import Array
-from ..oracle import as_scalar
+from ..doubt import Doubt, doubt_of_function
+from ..oracle import as_scalar, sizes_of
 
 
 class Flat:
@@ -74,6 +75,10 @@ class ClosureSource:
         self.flat, self.closure, self.sign = flat, closure, -1.0 if maximize else 1.0
         self.evaluations = 0
         self.first: torch.Tensor | None = None  # what the closure returned first
+
+    def doubt(self, x: Array, f: float, g: Array, image: float | None = None) -> Doubt:
+        """That of any function."""
+        return doubt_of_function(sizes_of(x, f, g))
 
     @property
     def counts(self) -> tuple[int, int, int]:

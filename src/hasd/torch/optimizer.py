@@ -224,4 +224,4 @@ class HASD(torch.optim.Optimizer):
             inputs.number("radius", radius, least=0.0)
         state: State = packing.unpack(packing.Packed(json.loads(kept["tree"]), kept["arrays"]))[0]
         certificates = (*state.certificates, state.estimate.certificate(state.origin))
-        return sign * max(certificate.lower(radius) for certificate in certificates)
+        return sign * max(certificate.lower(radius, state.L) for certificate in certificates)

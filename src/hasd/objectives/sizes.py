@@ -1,0 +1,121 @@
+"""Sizes of an objective's data, by which the rounding of its products is judged.  One pass over the data, made once."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy.sparse.linalg import LinearOperator
+
+from hasd.arrays import Array, highest, largest, namespace, total
+from hasd.doubt import EPS, Doubt, Sizes, roundings
+from hasd.geometry import norm2, unit
+from hasd.objectives.operators import Matrix, Vector, is_sparse, quiet
+
+BLOCK = 2**20
+"""Entries that are squared at a time: no temporary of the size of the data."""
+
+
+class DataSizes:
+    """What an affine objective's rounding depends on: the sizes of A and b in phi(Ax - b)."""
+
+    known: bool  # whether the entries can be looked at: those of an operator cannot
+    row: float  # max_i ||a_i||_2
+    terms: int  # the most terms that a product with one row adds up
+    largest: float  # max_i |b_i|
+
+    @quiet
+    def doubt(
+        self, at: Sizes, loss: Any, rows: int, ridge: float, precision: float, image: float | None = None
+    ) -> Doubt:
+        """That of phi(Ax - b) + ridge/2 ||x||^2.
+
+        Computed value and slope of phi are those of an image that is off by dz in every entry.  As phi is convex, its
+        cut there lies below phi, and at the true image it is off by <|phi'|, dz>: the curvature does not matter.
+        """
+        product, far = max(at.eps, precision), self.row * at.x
+        dz = product * roundings(self.terms) * far + 0.5 * EPS * (far + self.largest)
+        if image is not None:
+            dz = math.hypot(image, 2.0 * dz)  # some moves along directions whose images have errors of the same size
+        bowl = 0.5 * ridge * at.x * at.x
+        value, pull, turn = loss.doubt(max(at.f - bowl, 0.0) if loss.bounded_below else at.f - bowl, rows, dz)
+        value += EPS * (roundings(at.d) * bowl + abs(at.f))
+        slope = product * (roundings(rows) + 4.0) * pull * self.row + EPS * (ridge * at.x + at.g)
+        slope += at.eps * roundings(at.d) * at.g
+        return Doubt(value, slope, slope + self.row * turn, image=dz)
+
+
+@dataclass
+class MatrixSizes(DataSizes):
+    """Those of a matrix (None: the identity) and of a vector that goes with it.
+
+    >>> MatrixSizes(np.array([[3.0, 4.0], [0.0, 1.0]]), np.array([-2.0, 1.0])).row
+    5.0
+    """
+
+    matrix: Matrix | None
+    vector: Vector | None
+
+    @property
+    def known(self) -> bool:  # type: ignore[override]
+        """Whether the entries can be looked at."""
+        return not isinstance(self.matrix, LinearOperator)
+
+    @cached_property
+    @quiet
+    def _rows(self) -> tuple[float, float]:
+        """The largest l_2 norm of a row, and the Frobenius norm."""
+        A = self.matrix
+        if A is None:
+            return 1.0, math.inf
+        top = largest(A.data) if is_sparse(A) else largest(A)
+        if top == 0.0:
+            return 0.0, 0.0
+        scale = unit(top)  # a power of two, so that squares neither overflow nor vanish
+        squares = _squared_rows(A, scale)
+        return math.sqrt(highest(squares)) / scale, math.sqrt(total(squares)) / scale
+
+    @property
+    def row(self) -> float:  # type: ignore[override]
+        """max_i ||a_i||_2."""
+        return self._rows[0]
+
+    @property
+    def frobenius(self) -> float:
+        """The Frobenius norm."""
+        return self._rows[1]
+
+    @cached_property
+    def terms(self) -> int:  # type: ignore[override]
+        """The most terms that a product with one row adds up."""
+        A = self.matrix
+        if A is None:
+            return 1
+        if not is_sparse(A):
+            return int(A.shape[1])
+        if A.format == "csr":
+            return int(np.diff(A.indptr).max())
+        return int(np.bincount(A.indices, minlength=1).max())
+
+    @cached_property
+    def largest(self) -> float:  # type: ignore[override]
+        """max_i |b_i|."""
+        return 0.0 if self.vector is None else largest(self.vector)
+
+    @cached_property
+    def length(self) -> float:
+        """||b||_2."""
+        return 0.0 if self.vector is None else norm2(self.vector)
+
+
+def _squared_rows(A: Matrix, scale: float) -> Array:
+    """||scale a_i||_2^2 for every row."""
+    if is_sparse(A):
+        return (scale * A).power(2) @ np.ones(A.shape[1])
+    xp, (n, d) = namespace(A), A.shape
+    step = max(BLOCK // d, 1)
+    parts = (scale * A[i : min(i + step, n), :] for i in range(0, n, step))
+    return xp.concat([xp.sum(rows * rows, axis=1) for rows in parts])
