@@ -10,12 +10,14 @@ from scipy.optimize import OptimizeResult
 
 from .arrays import Array, fresh, like
 from .bounds import Bounds
-from .loop import Criterion, Outcome
-from .methods.base import Method, Problem, State
+from .gradient_check import find_misfit
+from .loop import Outcome
+from .methods.base import Method, Problem
 from .objectives.operators import quiet
 from .oracle import Evaluation
 from .result import Gap, Status, cut_at
 from .snapshot import Memory
+from .stopping import Tolerances
 from .trace import Recorder
 
 
@@ -25,23 +27,20 @@ def answer(
     method: Method,
     outcome: Outcome,
     recorder: Recorder,
-    within: Criterion,
+    wanted: Tolerances,
     x0: Array,
     goal: str,
     why: str,
 ) -> OptimizeResult:
     """The result of a run from x0, in whose library and precision x is handed back."""
     state, bounds = outcome.state, recorder.bounds
-    e = _in_precision_of(x0, _returned(problem, outcome, bounds, goal), problem)
-    if e.finite and e.norm2 == 0.0:
-        outcome.status = Status.CONVERGED
-    elif outcome.status in (Status.CONVERGED, Status.PRECISION):
-        outcome.status = Status.CONVERGED if _holds(within, state, e, problem) else Status.PRECISION
-    elif outcome.status is Status.GAP and not _closed(bounds, e, state.origin):
-        outcome.status = Status.PRECISION
-    withdrawn = bool(bounds.withdrawn)
-    if withdrawn and outcome.status is Status.PRECISION:
-        outcome.status = Status.NONCONVEX
+    e = _in_precision_of(x0, _returned(problem, outcome, wanted, goal), problem)
+    if (e.finite and e.norm2 == 0.0) or outcome.status in (Status.CONVERGED, Status.GAP, Status.PRECISION):
+        outcome.status = wanted.success if wanted.met(problem, state, e) else Status.PRECISION
+    stuck, withdrawn = outcome.status is Status.PRECISION, bool(bounds.withdrawn)
+    misfit = _misfit(problem, e, bounds) if stuck or (withdrawn and not outcome.status.success) else ""
+    if stuck:
+        outcome.status = Status.GRADIENT if misfit else Status.NONCONVEX if withdrawn else Status.PRECISION
     columns = recorder.columns() if recorder.rows > 0 else None
     certificates = (*state.certificates, state.estimate.certificate(state.origin))
     proofs = tuple(certificate for certificate in (*certificates, bounds.certificate) if certificate is not None)
@@ -51,13 +50,13 @@ def answer(
         method,
         e,
         outcome.status,
-        " ".join(part for part in (bounds.withdrawn, state.note, why, getattr(problem.objective, "note", "")) if part),
+        " ".join(filter(None, (misfit, bounds.withdrawn, state.note, why, getattr(problem.objective, "note", "")))),
         nit=state.iteration,
         L=state.L,
         weight=state.weight,
         psi=state.psi,
         gap=Gap(cut_at(e, state.origin), problem.mu, proofs, bounds.radius, withdrawn, bounds.bend, cuts),
-        state=replace(state, memory=Memory.of(problem, bounds, outcome)),
+        state=replace(state, counts=problem.oracle.counts, memory=Memory.of(problem, bounds, outcome)),
         trace=columns,
     )
 
@@ -80,17 +79,26 @@ def unstarted(
     return _build(problem, method, start, status, "", **nothing)
 
 
-def _returned(problem: Problem, outcome: Outcome, bounds: Bounds, goal: str) -> Evaluation:
+def _misfit(problem: Problem, e: Evaluation, bounds: Bounds) -> str:
+    """What is wrong with the gradient of a user's function where a run is stuck; empty where nothing is."""
+    oracle = problem.oracle
+    if problem.objective is not None or not e.finite or oracle.exhausted or getattr(oracle.source, "jac", None) is None:
+        return ""
+    misfit = find_misfit(oracle.record_value, e, bounds.bend)
+    return "" if misfit is None else str(misfit)
+
+
+def _returned(problem: Problem, outcome: Outcome, wanted: Tolerances, goal: str) -> Evaluation:
     """The point handed back: the one that met the tolerance, or the best one by the goal.  Never worse than x0.
 
     What was evaluated on cached images is evaluated anew, from x.
     """
     state, record = outcome.state, problem.oracle.record
     cached = getattr(state, "point", None) is not None
-    if outcome.status is Status.GAP and (there := record(bounds.best)).finite:
+    if outcome.status is Status.GAP and not wanted.gradient and (there := record(wanted.bounds.best)).finite:
         return there
-    if outcome.status is Status.CONVERGED or goal == "gradient":
-        e = state.at if outcome.status is Status.CONVERGED else outcome.smallest[1]
+    if outcome.status.success or goal == "gradient":
+        e = state.at if outcome.status.success else outcome.smallest[1]
         return record(e.x) if cached else e
     best, (lowest, where) = problem.oracle.best, problem.oracle.lowest
     known = [e.f for e in (best,) if e is not None] + [state.fun]
@@ -100,17 +108,6 @@ def _returned(problem: Problem, outcome: Outcome, bounds: Bounds, goal: str) -> 
             return there
     last = state.at if state.at.x is state.x and not cached else record(state.x)
     return best if best is not None and not (last.finite and last.f <= best.f) else last
-
-
-def _holds(within: Criterion, state: State, e: Evaluation, problem: Problem) -> bool:
-    """Whether the tolerance is met by what is handed back, whatever cached images or numbers of more digits said."""
-    return e.finite and within(replace(state, grad_norm=problem.geometry.dual_norm(e.g))) is not None
-
-
-def _closed(bounds: Bounds, e: Evaluation, origin: Array) -> bool:
-    """Whether the gap is within gap_tol at what is handed back."""
-    near = cut_at(e, origin).gap(bounds.radius, bounds.mu, bounds.bend)
-    return e.finite and min(e.f + e.df(bounds.bend) - bounds.lower, near) <= bounds.gap_tol
 
 
 def _in_precision_of(x0: Array, e: Evaluation, problem: Problem) -> Evaluation:

@@ -16,6 +16,7 @@ from .doubt import CERTAIN, Doubt, roundings
 from .estimate import Certificate
 from .methods.base import State
 from .objectives.operators import quiet
+from .oracle import Evaluation
 from .result import Cut, Status, cut_at
 
 
@@ -79,9 +80,10 @@ class Bounds:
             self.lower, self.near = max(self._lower(self.certificate), self._lower(self.cut)), math.inf
         self._take(state)
         if self.lower > self._highest or self.near < 0.0:
+            lower = max(self.lower, self.upper - self.near)
             self._withdraw(
-                f"A lower bound, {self.lower:.6g}, is above the value {self.upper:.6g}: the radius is too small, mu "
-                "too large, or the function not convex; nothing is certified."
+                f"A lower bound, {lower:.6g}, is above the value {self.upper:.6g}: the radius is too small, mu too "
+                "large, or the function not convex; nothing is certified."
             )
 
     def _take(self, state: State) -> None:
@@ -91,7 +93,6 @@ class Bounds:
             self.certificate, self.lower = certificate, max(self.lower, lower)
         if (lower := self._lower(cut)) > self._lower(self.cut):
             self.cut, self.lower = cut, max(self.lower, lower)
-
         if (gap := cut.gap(self.radius, self.mu, self.bend)) < self.near:
             self.near, self.near_x = gap, state.at.x
 
@@ -108,11 +109,16 @@ class Bounds:
         self.lower, self.near = -math.inf, math.inf
 
     def _cut(self, state: State) -> Cut:
-        """The cut at the evaluated point; the distance to x_0 matters to a radius only."""
+        """The cut at the evaluated point; without a radius, one that says nothing about any radius."""
         e = state.at
         if self.radius is not None:
             return cut_at(e, state.origin)
-        return Cut(e.f, e.norm2, 0.0, 0.0, e.doubt, e.eps * roundings(e.x.shape[0]))
+        return Cut(e.f, e.norm2, -math.inf, 0.0, e.doubt, e.eps * roundings(e.x.shape[0]))
+
+    def closed_at(self, e: Evaluation, origin: Array) -> bool:
+        """Whether the certified gap at this very point is small enough."""
+        near = cut_at(e, origin).gap(self.radius, self.mu, self.bend)
+        return not self.withdrawn and min(e.f + e.df(self.bend) - self.lower, near) <= self.gap_tol
 
     def criterion(self, state: State) -> Status | None:
         """Whether the gap is small enough."""

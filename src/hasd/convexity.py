@@ -17,6 +17,7 @@ import numpy as np
 from .geometry import dot, norm2
 from .oracle import Evaluation
 
+
 class Seen(NamedTuple):
     """An evaluation and its iteration."""
 

@@ -61,6 +61,9 @@ class Charge(NamedTuple):
         return self.value + bend * self.value_bend + distance * (self.slope + bend * self.slope_bend)
 
 
+UNCHARGED = Charge()
+
+
 @dataclass(frozen=True)
 class Certificate:
     """The scalars of an estimate function that a lower bound on f* needs."""
@@ -70,7 +73,7 @@ class Certificate:
     mu: float  # the cuts' curvature
     reach: float  # ||v_t - center||_2
     offset: float = 0.0  # ||center - x_0||_2: not 0 after a restart
-    charge: Charge = Charge()
+    charge: Charge = UNCHARGED
     unit: float = EPS  # the relative error of psi and reach
     rest: float = 0.0  # what psi was rounded off by
 
@@ -121,7 +124,7 @@ class Estimate:
     mu: float = 0.0  # strong convexity carried by every cut, w.r.t. l_2
     rest: float = 0.0  # what psi was rounded off by: psi + rest has twice the digits
     reach: float = 0.0  # ||away||_2
-    charge: Charge = Charge()  # what rounding may have added to the cuts
+    charge: Charge = UNCHARGED  # what rounding may have added to the cuts
     eps: float = EPS  # the resolution of the numbers that away is made of
 
     @classmethod

@@ -23,6 +23,7 @@ from .methods.base import State
 from .objectives.operators import same_library
 from .oracle import BlackBox, ObjectiveSource, Source
 from .replacing import previous, temporary
+from .stopping import DEFAULT_TOL
 
 NOTHING = Sizes(0.0, 0.0, 0.0, 1, 0.0)
 """The sizes of no evaluation at all, to ask an objective whether its data tell its rounding."""
@@ -53,6 +54,13 @@ def count(name: str, value: Any, *, least: int) -> float:
     if out != math.inf and out != int(out):
         raise ValueError(f"{name} must be a whole number, got {value!r}")
     return out
+
+
+def tolerance(tol: Any, gap_tol: Any) -> float:
+    """tol as given; None: the default, or no tolerance on the gradient where one on the gap is given."""
+    if tol is None:
+        return DEFAULT_TOL if gap_tol is None else 0.0
+    return number("tol", tol, least=0.0)
 
 
 def limits(maxiter: Any, maxfun: Any, time_limit: Any) -> tuple[float, float, float]:

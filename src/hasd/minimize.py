@@ -38,7 +38,7 @@ def minimize(
     p: Any = None,
     L: float | None = None,
     mu: float | None = None,
-    tol: float = 1e-6,
+    tol: float | None = None,
     gtol: float | None = None,
     maxiter: int | None = None,
     maxfun: int | None = None,
@@ -86,8 +86,8 @@ def minimize(
     mu : float, optional
         Strong convexity w.r.t. l_2; None takes the objective's ridge, 0 for a callable.
     tol, gtol : float
-        Stop when ||g||_{p*} <= max(tol ||g_0||_{p*}, gtol).  With tol=0 and no gtol only g = 0, machine precision or a
-        limit ends the run.
+        Stop when ||g||_{p*} <= max(tol ||g_0||_{p*}, gtol).  tol=None stands for 1e-6, or 0 where gap_tol is given.
+        With tol=0 and no gtol only g = 0, a gap within gap_tol, machine precision or a limit ends the run.
     maxiter, maxfun, time_limit : optional
         Limits on iterations (100000 where no limit at all is given), evaluations and seconds.
     callback : callable, optional
@@ -99,8 +99,8 @@ def minimize(
     goal : {"value", "gradient"}
         What a run that ends at a limit returns: the best point by value, or by the gradient's dual norm.
     gap_tol, radius : float, optional
-        Stop when the certified bound on f(x) - f* is at most gap_tol.  It needs ``radius``, an l_2 bound on
-        ||x_0 - x*||, or strong convexity (a ridge, or mu).
+        Stop when the certified bound on f(x) - f* is at most gap_tol; where tol or gtol are given too, when both hold.
+        It needs ``radius``, an l_2 bound on ||x_0 - x*||, or strong convexity (a ridge, or mu).
     resume : path or state, optional
         A checkpoint, or ``res.state`` of an earlier run of the same method on the same function: go on from there, bit
         for bit as if it had never stopped.  ``maxiter`` counts from the first run's start, ``tol`` and ``radius`` are
@@ -140,7 +140,7 @@ def minimize(
     scipy_style.refuse_foreign(bounds, constraints, options)
     fun, jac = scipy_style.unwrapped(fun, jac)
     setup = _set_up(fun, x0, args, method, jac, p, L, mu, options)
-    tol = inputs.number("tol", tol, least=0.0)
+    relative = inputs.tolerance(tol, gap_tol)
     gtol = 0.0 if gtol is None else inputs.number("gtol", gtol, least=0.0)
     limit, budget, seconds = inputs.limits(maxiter, maxfun, time_limit)
     word("goal", goal, ("value", "gradient"))
@@ -152,8 +152,8 @@ def minimize(
     problem = setup.problem(Oracle(setup.source, budget, time.perf_counter() + seconds))
     recorder = Recorder(problem.oracle, gaps, rows)
     call = scipy_style.callback(inputs.callback(callback), problem.oracle, setup.x0)
-    within = stopping.gradient_within(tol, gtol)
-    criteria = [within, gaps.criterion, stopping.iterations(limit)]
+    wanted = stopping.Tolerances(relative, gtol, gaps)
+    criteria: list[loop.Criterion] = [wanted, stopping.iterations(limit)]
     about = configuration(problem, setup.method, setup.x0)
     begun = _begin(resume, fun, setup, problem, recorder, about)
     if isinstance(begun.at, tuple):
@@ -173,7 +173,7 @@ def minimize(
             watch = loop.Watch(observe, call, criteria, settle, saver, interrupt == "return")
             outcome = loop.run(problem, setup.method, begun.at, watch)
         why = f"{setup.why} {scipy_style.ignored(hess, hessp)} {_unused(setup)}".strip()
-        finish = partial(_finish, saver, problem, setup, outcome, recorder, within, goal, why)
+        finish = partial(_finish, saver, problem, setup, outcome, recorder, wanted, goal, why)
         res = finish() if outcome.status is Status.INTERRUPTED or interrupt == "raise" else _patiently(finish)
         res.state = remembering(res.state, about, fun)
     if disp:
@@ -195,8 +195,9 @@ def iterate(
 ) -> Iterator[State]:
     """The states of a method, one by one, for those who want the loop themselves.
 
-    States are immutable.  The iterator ends where the method cannot go on (g = 0, machine precision); it knows no
-    tolerance: break when you have seen enough.
+    States are immutable and carry the counts so far (``nfev``, ``njev``, ``nprod``).  Where a method had no need of the
+    value f(x_t), reading ``state.fun`` evaluates it, outside these counts.  The iterator ends where the method cannot
+    go on (g = 0, machine precision); it knows no tolerance: break when you have seen enough.
 
     Examples
     --------
@@ -211,13 +212,14 @@ def iterate(
     setup = _set_up(fun, x0, args, method, jac, p, L, mu, options)
     problem = setup.problem(Oracle(setup.source))
     start = _first(problem.oracle, setup)
-    return iter(()) if isinstance(start, tuple) else _until_stop(loop.states(problem, setup.method, start))
+    return iter(()) if isinstance(start, tuple) else _until_stop(problem, loop.states(problem, setup.method, start))
 
 
-def _until_stop(states: Iterator[State]) -> Iterator[State]:
-    """The states, ended quietly where the method cannot go on."""
+def _until_stop(problem: Problem, states: Iterator[State]) -> Iterator[State]:
+    """The states with their counts, ended quietly where the method cannot go on."""
     try:
-        yield from states
+        for state in states:
+            yield state.telling(problem.oracle)
     except Stop:
         return
 
@@ -305,14 +307,14 @@ def _finish(
     setup: SetUp,
     outcome: loop.Outcome,
     recorder: Recorder,
-    within: loop.Criterion,
+    wanted: stopping.Tolerances,
     goal: str,
     why: str,
 ) -> OptimizeResult:
     """Write the end of the run, then build the result, which may take evaluations."""
     if saver is not None:
         saver.now(outcome)
-    return answer(problem, setup.method, outcome, recorder, within, setup.x0, goal, why)
+    return answer(problem, setup.method, outcome, recorder, wanted, setup.x0, goal, why)
 
 
 def _patiently(finish: Callable[[], OptimizeResult]) -> OptimizeResult:

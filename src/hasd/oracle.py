@@ -336,10 +336,15 @@ class Oracle:
         """Evaluations made for the record alone."""
         return self.recorded[0]
 
+    @property
+    def exhausted(self) -> bool:
+        """Whether no time is left."""
+        return time.perf_counter() >= self.deadline
+
     def _check_budget(self, price: int = 1) -> None:
         if self.maxfun < math.inf and self.counts[0] + price > self.maxfun:
             raise Stop(Status.MAXFUN)
-        if time.perf_counter() >= self.deadline:
+        if self.exhausted:
             raise Stop(Status.TIME)
 
     def evaluate(self, x: Array) -> Evaluation:

@@ -35,6 +35,7 @@ class Status(Enum):
     UNBOUNDED = (13, "The function is unbounded below: it took the value -inf, or falls without end along a line.")
     GAP = (14, "Converged: the certified gap is within gap_tol.")
     NONCONVEX = (15, "No further progress is possible, and the function is not convex, or noisy.")
+    GRADIENT = (17, "No further progress is possible, as the gradient does not fit the values of the function.")
     INTERRUPTED = (16, "Interrupted by the user.")
     CALLBACK = (99, "`callback` raised `StopIteration`.")
 
@@ -81,8 +82,8 @@ class Cut:
     def gap(self, radius: float | None, mu: float, bend: float = 0.0) -> float:
         """f(x) - f* <= this, by the slope at x alone: what f may be off by does not matter.
 
-        Within the radius f(x) - f* <= R ||g|| - tilt, with strong convexity f(x) - f* <= ||g||^2/(2 mu).  Negative where
-        the radius is too small for a minimiser to be within it.
+        Within the radius f(x) - f* <= R ||g|| - tilt, with strong convexity f(x) - f* <= ||g||^2/(2 mu).  It is
+        negative where no minimiser can be within the radius.
         """
         blur = self.doubt.true + bend * self.doubt.slope_bend
         slope = self.slope * (1.0 + self.unit) + blur

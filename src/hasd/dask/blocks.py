@@ -16,6 +16,7 @@ from hasd.objectives.images import Basis, LocalImages, Point, Small, Store
 from hasd.objectives.loss import Expansion, Loss
 from hasd.objectives.losses import LogisticLoss, LogSumExpLoss, SymmetricSoftmaxLoss
 from hasd.objectives.operators import Vector, entries_a_row, is_sparse, quiet
+from hasd.objectives.sizes import DataSizes
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,7 @@ class Facts:
     entries: float  # that a product handles
     single: bool  # float32
     note: str
+    data: DataSizes | None  # by which rounding is judged
 
 
 class Block(Affine):
@@ -121,7 +123,7 @@ def facts(rows: Block) -> Facts:
     """What the client has to know."""
     assert rows.A is not None
     n, d = rows.A.shape
-    return Facts(n, d, n * entries_a_row(rows.A), rows.A.dtype == np.float32, rows.note)
+    return Facts(n, d, n * entries_a_row(rows.A), rows.A.dtype == np.float32, rows.note, rows.sizes())
 
 
 @quiet

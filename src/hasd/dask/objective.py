@@ -12,10 +12,12 @@ from hasd.dask.gap import gap
 from hasd.dask.images import BlockImages, Remote
 from hasd.dask.mixture import Mixture
 from hasd.dask.pools import Pool
+from hasd.doubt import Doubt, Sizes
 from hasd.objectives.base import Objective, in_precision_of
 from hasd.objectives.images import NUMPY, Images
 from hasd.objectives.loss import Loss
 from hasd.objectives.operators import Vector, as_point, as_scalar, quiet
+from hasd.objectives.sizes import DataSizes
 from hasd.objectives.smoothness import Smoothness, add_ridge
 
 
@@ -40,10 +42,22 @@ class BlockAffine(Objective):
         self.row_cost = sum(fact.entries for fact in facts) / self.rows
         """Entries of A that a product handles for each row."""
         self.note = next((fact.note for fact in facts if fact.note), "")
+        self._sizes = _joined([fact.data for fact in facts])
         self._precision = 2.0**-23 if any(fact.single for fact in facts) else 2.0**-52
         self.nprod = 0
         self.rounds = 0
         """Times the blocks were asked for something on this instance."""
+
+    @property
+    def bounded_below(self) -> bool:
+        """A ridge bounds f, and so do most losses."""
+        return self.ridge > 0.0 or getattr(self.loss, "bounded_below", False)
+
+    def doubt(self, at: Sizes, image: float | None = None) -> Doubt | None:
+        """That of the same rows in one place."""
+        if self._sizes is None or not hasattr(self.loss, "doubt"):
+            return None
+        return self._sizes.doubt(at, self.loss, self.rows, self.ridge, self.precision, image)
 
     @property
     def precision(self) -> float:
@@ -120,3 +134,9 @@ class BlockAffine(Objective):
             return 0.0
         x = x.astype(float, copy=False)
         return 0.5 * self.ridge * float(x @ x)
+
+
+def _joined(parts: Sequence[DataSizes | None]) -> DataSizes | None:
+    """Those of all rows; None where a block is an operator."""
+    known = [part for part in parts if part is not None]
+    return DataSizes(*map(max, zip(*known, strict=True))) if len(known) == len(parts) else None

@@ -10,6 +10,7 @@ and no loop, clock or output of its own.  Write a class with these to bring your
 
 from __future__ import annotations
 
+import copy
 import math
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
@@ -51,7 +52,7 @@ class State:
 
     iteration: int  # t
     x: Array  # x_t
-    fun: float  # f(x_t); NaN where the method had no need of it
+    fun: float  # f(x_t); NaN where the method had no need of it; states of `iterate` evaluate it when it is read
     at: Evaluation  # the evaluation whose gradient the step used (t = 0: at x_0)
     grad_norm: float  # its dual norm
     grad_norm0: float  # the same at x_0 of the run, for the relative tolerance
@@ -66,10 +67,26 @@ class State:
     certificates: tuple[Certificate, ...] = field(default=())  # of epochs before a restart
     note: str = ""  # what the user should be told about this run
     method: str = ""  # whose state it is
+    counts: tuple[int, int, int] = (0, 0, 0)  # nfev, njev, nprod by then: of states of `iterate` and of results
     memory: Any = None  # of a result's state: what its run knew beside it, for ``resume=``
 
     def __repr__(self) -> str:
         return f"<state of {self.method or 'a method'} at iteration {self.iteration}>"
+
+    @property
+    def nfev(self) -> int:
+        """Evaluations that the method had asked for by then."""
+        return self.counts[0]
+
+    @property
+    def njev(self) -> int:
+        """Gradients that it had asked for."""
+        return self.counts[1]
+
+    @property
+    def nprod(self) -> int:
+        """Products with A that it had asked for."""
+        return self.counts[2]
 
     @property
     def weight(self) -> float:
@@ -81,6 +98,31 @@ class State:
         """psi*_t."""
         return self.estimate.psi
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Its fields: whom to ask for a value is known in this process only."""
+        return {name: value for name, value in self.__dict__.items() if name != "_ask"}
+
+    def telling(self, oracle: Oracle) -> State:
+        """The same state with the counts so far, that asks the oracle for its value when it is read."""
+        twin = copy.copy(self)
+        twin.__dict__.update(_ask=oracle.record_value, counts=oracle.counts)
+        return twin
+
+
+class _Value:
+    """`State.fun`: a value that the method had no need of is evaluated when it is read, where the state can ask."""
+
+    def __get__(self, state: State, owner: type) -> float:
+        known: float = state.__dict__["fun"]
+        if math.isnan(known) and "_ask" in state.__dict__:
+            known = state.__dict__["fun"] = state.__dict__["_ask"](state.x)
+        return known
+
+    def __set__(self, state: State, value: float) -> None:
+        state.__dict__["fun"] = value
+
+
+State.fun = _Value()  # type: ignore[assignment]
 
 S = TypeVar("S", bound=State)
 

@@ -66,7 +66,7 @@ class Affine(Objective):
             self.A = self._AT = None
             self.b = None if b is None else as_data(b, None, "b", b)
             self.dimension = None if self.b is None else self.b.shape[0]
-            self._data: DataSizes = MatrixSizes(None, self.b)
+            self._data = MatrixSizes(None, self.b)
             return
         self.A = as_matrix(A, "A")
         given = getattr(A, "dtype", self.A.dtype)
@@ -166,12 +166,17 @@ class Affine(Objective):
         """A ridge bounds f, and so do most losses."""
         return self.ridge > 0.0 or getattr(self.loss, "bounded_below", False)
 
+    def sizes(self) -> DataSizes | None:
+        """By which rounding is judged; None for an operator."""
+        return self._data.affine if self._data.known else None
+
     def doubt(self, at: Sizes, image: float | None = None) -> Doubt | None:
         """What value and gradient may be off by; None for an operator, and for a loss that does not say it."""
-        if not (self._data.known and hasattr(self.loss, "doubt")):
+        sizes = self.sizes()
+        if sizes is None or not hasattr(self.loss, "doubt"):
             return None
         rows = at.d if self.A is None else self.A.shape[0]
-        return self._data.doubt(at, self.loss, rows, self.ridge, self.precision, image)
+        return sizes.doubt(at, self.loss, rows, self.ridge, self.precision, image)
 
     def _ridge_value(self, x: Vector) -> float:
         if self.ridge == 0.0:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse.linalg import LinearOperator
@@ -19,10 +19,9 @@ BLOCK = 2**20
 """Entries that are squared at a time: no temporary of the size of the data."""
 
 
-class DataSizes:
+class DataSizes(NamedTuple):
     """What an affine objective's rounding depends on: the sizes of A and b in phi(Ax - b)."""
 
-    known: bool  # whether the entries can be looked at: those of an operator cannot
     row: float  # max_i ||a_i||_2
     terms: int  # the most terms that a product with one row adds up
     largest: float  # max_i |b_i|
@@ -49,7 +48,7 @@ class DataSizes:
 
 
 @dataclass
-class MatrixSizes(DataSizes):
+class MatrixSizes:
     """Those of a matrix (None: the identity) and of a vector that goes with it.
 
     >>> MatrixSizes(np.array([[3.0, 4.0], [0.0, 1.0]]), np.array([-2.0, 1.0])).row
@@ -60,7 +59,7 @@ class MatrixSizes(DataSizes):
     vector: Vector | None
 
     @property
-    def known(self) -> bool:  # type: ignore[override]
+    def known(self) -> bool:
         """Whether the entries can be looked at."""
         return not isinstance(self.matrix, LinearOperator)
 
@@ -79,7 +78,7 @@ class MatrixSizes(DataSizes):
         return math.sqrt(highest(squares)) / scale, math.sqrt(total(squares)) / scale
 
     @property
-    def row(self) -> float:  # type: ignore[override]
+    def row(self) -> float:
         """max_i ||a_i||_2."""
         return self._rows[0]
 
@@ -89,7 +88,7 @@ class MatrixSizes(DataSizes):
         return self._rows[1]
 
     @cached_property
-    def terms(self) -> int:  # type: ignore[override]
+    def terms(self) -> int:
         """The most terms that a product with one row adds up."""
         A = self.matrix
         if A is None:
@@ -101,9 +100,14 @@ class MatrixSizes(DataSizes):
         return int(np.bincount(A.indices, minlength=1).max())
 
     @cached_property
-    def largest(self) -> float:  # type: ignore[override]
+    def largest(self) -> float:
         """max_i |b_i|."""
         return 0.0 if self.vector is None else largest(self.vector)
+
+    @cached_property
+    def affine(self) -> DataSizes:
+        """What an affine objective needs of it."""
+        return DataSizes(self.row, self.terms, self.largest)
 
     @cached_property
     def length(self) -> float:

@@ -102,7 +102,7 @@ class EntropicTransport(Objective):
 
     @quiet
     def doubt(self, at: Sizes, image: float | None = None) -> Doubt:
-        """u_i + v_j - C_ij is off by two roundings, which is what f is off by beside its sums; the marginals by theirs."""
+        """f is off by what u_i + v_j - C_ij is, and by its sums; the marginals by theirs."""
         n, m = self.C.shape
         sums = roundings(at.d) * at.x + self.reg * (roundings(n * m) + math.log(n * m)) + abs(at.f)
         own = max(at.eps, self.precision)

@@ -30,6 +30,7 @@ from functools import partial
 import numpy as np
 
 from .. import loop, stopping
+from ..bounds import Bounds
 from ..geometry import Array, dot, norm2
 from ..methods.base import Problem, State, advanced, weighed
 from ..methods.hasd_qn import HASDQN, QNState
@@ -230,8 +231,8 @@ def solve(
         start = oracle.evaluate(np.zeros_like(v))
         oracle.deadline = deadline
         steps = maxiter - nit if last else min(STAGE_STEPS, maxiter - nit)
-        within = stopping.gradient_within(0.0, tol if last else max(tol, STAGE_ERROR))
-        criteria = [within, stopping.iterations(steps), *_watched(here, watch)]
+        within = stopping.Tolerances(0.0, tol if last else max(tol, STAGE_ERROR), Bounds(None, 0.0))
+        criteria: list[loop.Criterion] = [within, stopping.iterations(steps), *_watched(here, watch)]
         problem = Problem(oracle, Weighted(here.root))
         outcome = loop.run(problem, method, start, loop.Watch(partial(trace.record, here), None, criteria))
         x, status = outcome.state.x, outcome.status
