@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 from .arrays import resolution
@@ -123,7 +124,6 @@ class Estimate:
     psi: float = 0.0  # psi*_t = min psi_t
     mu: float = 0.0  # strong convexity carried by every cut, w.r.t. l_2
     rest: float = 0.0  # what psi was rounded off by: psi + rest has twice the digits
-    reach: float = 0.0  # ||away||_2
     charge: Charge = UNCHARGED  # what rounding may have added to the cuts
     eps: float = EPS  # the resolution of the numbers that away is made of
 
@@ -136,6 +136,11 @@ class Estimate:
     def v(self) -> Array:
         """argmin psi_t."""
         return self.center + self.away
+
+    @cached_property
+    def reach(self) -> float:
+        """||v - center||_2."""
+        return norm2(self.away)
 
     @property
     def kappa(self) -> float:
@@ -178,9 +183,11 @@ class Estimate:
         fall = length * length / (2.0 * kappa_next)
         psi, first = _two_sum(self.psi, (a / up) * (up * e.f + linear))
         psi, second = _two_sum(psi, -fall)
-        reach, far = norm2(away), norm2(apart)
-        charge = self._charged(a, e, far, reach, kappa_next)
-        return Estimate(self.center, away, A, psi, self.mu, self.rest + first + second, reach, charge, self.eps)
+        reach = norm2(away)
+        charge = self._charged(a, e, norm2(apart), reach, kappa_next)
+        cut = Estimate(self.center, away, A, psi, self.mu, self.rest + first + second, charge, self.eps)
+        cut.__dict__["reach"] = reach  # known already
+        return cut
 
     def _charged(self, a: float, e: Evaluation, far: float, reach: float, kappa: float) -> Charge:
         """The charge with that of one more cut: the doubt of the evaluation, and the rounding of our own arithmetic.
@@ -254,8 +261,7 @@ class Estimate:
         charge = Charge(*(c * part for part in self.charge))
         tilt = 4.0 * self.eps * self.reach * kappa
         charge = charge._replace(value=charge.value + rounded + tilt * self.reach, slope=charge.slope + tilt)
-        reach = stretch * self.reach
-        return Estimate(self.center, stretch * self.away, c * A, psi, self.mu, 0.0, reach, charge, self.eps)
+        return Estimate(self.center, stretch * self.away, c * A, psi, self.mu, 0.0, charge, self.eps)
 
     def certificate(self, origin: Array) -> Certificate:
         """What remains of this estimate when its vectors are let go; origin is the run's own x_0."""

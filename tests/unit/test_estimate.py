@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
 from hasd import Lp
-from hasd.estimate import EPS, NOISE, Certificate, Estimate, increment, observed_smoothness, rounding
+from hasd.doubt import Doubt, roundings
+from hasd.estimate import EPS, Certificate, Charge, Estimate, increment, observed_smoothness, rounding
 from hasd.oracle import Evaluation
 
 POSITIVE = st.floats(1e-3, 1e3)
@@ -20,11 +21,16 @@ SHIFTS = st.sampled_from([-960, -850, -799, -500, -1, 500, 900])
 """Powers of two, from where products of small numbers underflow to where those of large ones would overflow."""
 
 
+def estimate_at(center, v, **fields):
+    """The estimate with that minimiser."""
+    return Estimate(center, v - center, **fields)
+
+
 def random_estimate(seed, mu, cuts=4, d=3):
     """An estimate and its definition as a function."""
     rng = np.random.default_rng(seed)
     x0 = rng.standard_normal(d)
-    estimate, terms = Estimate(x0, x0, mu=mu), []
+    estimate, terms = estimate_at(x0, x0, mu=mu), []
     for _ in range(cuts):
         e = Evaluation(rng.standard_normal(d), float(rng.standard_normal()), rng.standard_normal(d))
         a = float(rng.uniform(0.1, 2.0))
@@ -162,7 +168,7 @@ def test_observed_smoothness_is_silent_at_rounding_level():
 
 
 def test_rounding_is_eight_units_of_the_largest_value():
-    assert np.finfo(np.float64).eps == EPS and NOISE == 8.0 * EPS
+    assert np.finfo(np.float64).eps == EPS
     assert rounding(3.0, -5.0) == 40.0 * EPS
     assert rounding(-3.0, 2.0, eps=0.5) == 12.0
 
@@ -174,20 +180,26 @@ def test_increment_below_mu_takes_a_c_a_little_above_it():
 
 
 @pytest.mark.parametrize("mu", [0.0, 0.25])
-@pytest.mark.parametrize("radius", [1.0, 2500.0, 1e5])
+@pytest.mark.parametrize("radius", [1.0, 2500.0, 1e5, None])
 @pytest.mark.parametrize("offset", [0.0, 500.0])
 @pytest.mark.parametrize("psi", [2.5e6, -7.0, 3.0])
-def test_certificate_takes_off_rounding_and_no_more(mu, radius, offset, psi):
-    """Against exact arithmetic: below the truth by the noise, within a quarter of it."""
-    A, reach = 4.0, 1000.0
-    kappa, D = 1 + Fraction(mu) * 4, Fraction(1000)
-    s = min(Fraction(radius) + Fraction(offset), kappa * D / (kappa - 1) if mu else Fraction(10) ** 9)
-    low = kappa / 2 * (s - D) ** 2 - s * s / 2
-    exact, noise = (Fraction(psi) + low) / 4, NOISE * float(abs(Fraction(psi)) + abs(low)) / A
-    certificate = Certificate(A, psi, mu, reach, offset)
-    assert float(exact - Fraction(certificate.lower(radius))) == pytest.approx(noise, rel=0.25)
-    blurred = replace(certificate, blur=1e-3).lower(radius)
-    assert float(exact - Fraction(blurred)) == pytest.approx(max(noise, 1e-3 * float(s + D)), rel=1e-3)
+@pytest.mark.parametrize("charge", [Charge(), Charge(value=50.0, slope=0.25), Charge(1.0, 0.5, 2.0, 0.125)])
+def test_certificate_takes_off_its_charge_and_its_rounding_and_little_more(mu, radius, offset, psi, charge):
+    """Against exact arithmetic.  Mutation: leave out the charge's slope where the minimum is looked for."""
+    if mu == 0.0 and radius is None:
+        return
+    A, D, bend = Fraction(4), Fraction(1000), Fraction(3)
+    kappa, c = 1 + Fraction(mu) * A, Fraction(charge.slope) + bend * Fraction(charge.slope_bend)
+    free = (kappa * D + c) / (kappa - 1) if mu else Fraction(10) ** 9
+    s = free if radius is None else min(Fraction(radius) + Fraction(offset), free)
+    low = kappa / 2 * (s - D) ** 2 - s * s / 2 - c * s - Fraction(charge.value) - bend * Fraction(charge.value_bend)
+    exact = (Fraction(psi) + low) / A
+    certificate = Certificate(4.0, psi, mu, 1000.0, offset, charge)
+    short = float(exact - Fraction(certificate.lower(radius, 3.0)))
+    sizes = abs(psi) + float(kappa * (s + D) ** 2 + c * s)
+    assert 0.0 <= short <= 16.0 * EPS * sizes / 4.0
+    told = certificate.charged(radius, 3.0)
+    assert told == pytest.approx((charge.value + 3.0 * charge.value_bend + float(c * s)) / 4.0, abs=32 * EPS * sizes)
 
 
 def test_certificate_without_a_radius_goes_as_far_as_the_curvature_lets():
@@ -205,26 +217,63 @@ def test_certificate_of_what_is_not_finite_bounds_nothing(psi):
 
 def test_a_certificate_holds_what_the_estimate_measured():
     center, v, origin = np.array([1.0, 1.0]), np.array([4.0, 5.0]), np.array([1.0, -11.0])
-    estimate = Estimate(center, v, weight=2.0, psi=3.0, mu=0.5, blur=0.125)
-    assert estimate.certificate(center) == Certificate(2.0, 3.0, 0.5, 5.0, 0.0, 0.125)
-    assert estimate.certificate(origin) == Certificate(2.0, 3.0, 0.5, 5.0, 12.0, 0.125)
-    plain = Estimate(center, center)
-    assert (plain.weight, plain.psi, plain.mu, plain.blur, plain.kappa) == (0.0, 0.0, 0.0, 0.0, 1.0)
+    charge, unit = Charge(0.5, 0.125), EPS * roundings(2)
+    estimate = estimate_at(center, v, weight=2.0, psi=3.0, mu=0.5, charge=charge, rest=1e-17)
+    assert estimate.certificate(center) == Certificate(2.0, 3.0, 0.5, 5.0, 0.0, charge, unit, 1e-17)
+    assert estimate.certificate(origin) == Certificate(2.0, 3.0, 0.5, 5.0, 12.0, charge, unit, 1e-17)
+    plain = Estimate.around(center, 0.25)
+    assert (plain.weight, plain.psi, plain.mu, plain.reach, plain.kappa) == (0.0, 0.0, 0.25, 0.0, 1.0)
+    assert plain.charge == Charge()
 
 
-def test_blur_is_the_rounding_of_the_largest_gradient():
+def exact_minimum(x0, terms, mu, u):
+    """psi at u in rational arithmetic."""
+    square = lambda vector: sum(part * part for part in vector)  # noqa: E731
+    away = [Fraction(a) - Fraction(b) for a, b in zip(u, x0, strict=True)]
+    value = square(away) / 2
+    for a, e in terms:
+        apart = [Fraction(s) - Fraction(t) for s, t in zip(u, e.x, strict=True)]
+        slope = sum(Fraction(g) * part for g, part in zip(e.g, apart, strict=True))
+        value += a * (Fraction(e.f) + slope + Fraction(mu) / 2 * square(apart))
+    return value
+
+
+@given(st.integers(0, 10_000), MU, st.sampled_from([0.0, 1e3, 1e8]), st.sampled_from([1e-3, 1.0, 1e6]))
+def test_the_charge_covers_the_arithmetic_of_the_cuts(seed, mu, far, size):
+    """psi* + kappa/2 ||u - v||^2 is the sum of the cuts up to the charge, at any u.  Mutation: tilt = 0."""
+    rng = np.random.default_rng(seed)
+    x0 = far + rng.standard_normal(3)
+    estimate, terms = Estimate.around(x0, mu), []
+    for _ in range(12):
+        e = Evaluation(x0 + rng.standard_normal(3), float(size * rng.standard_normal()), rng.standard_normal(3))
+        before = Fraction(estimate.weight)
+        estimate = estimate.cut(float(rng.uniform(0.1, 10.0)), e)
+        terms.append((Fraction(estimate.weight) - before, e))
+    for _ in range(3):
+        u = x0 + 10.0 * rng.standard_normal(3)
+        away = [Fraction(a) - Fraction(b) - Fraction(c) for a, b, c in zip(u, x0, estimate.away, strict=True)]
+        held = Fraction(estimate.psi) + Fraction(estimate.rest)
+        held += (1 + Fraction(mu) * Fraction(estimate.weight)) / 2 * sum(part * part for part in away)
+        off = abs(float(held - exact_minimum(x0, terms, mu, u)))
+        assert off <= estimate.charge.at(float(np.linalg.norm(u - x0)), 0.0)
+
+
+def test_the_charge_holds_the_doubt_of_the_evaluations():
+    """By weight and by distance from the center; far smaller where there is none."""
     x = np.zeros(2)
-    small, large = (Evaluation(x, 1.0, np.array([3.0, 4.0]) * size) for size in (1.0, 2.0))
-    once = Estimate(x, x).cut(1.0, large)
-    assert once.blur == 8.0 * EPS * 10.0 == once.cut(1.0, small).blur
-    assert Estimate(x, x).cut(1.0, small).cut(1.0, large).blur == once.blur
+    doubtful = Evaluation(np.array([3.0, 4.0]), 1.0, np.ones(2), doubt=Doubt(0.5, 0.25, 9.0, 2.0, 0.125))
+    charge = Estimate.around(x).cut(2.0, doubtful).charge
+    assert charge == pytest.approx(Charge(2.0 * (0.5 + 0.25 * 5.0), 0.5, 2.0 * (2.0 + 0.125 * 5.0), 0.25), rel=1e-12)
+    assert charge.at(2.0, 4.0) == pytest.approx(3.5 + 4.0 * 5.25 + 2.0 * (0.5 + 4.0 * 0.25), rel=1e-12)
+    plain = Estimate.around(x).cut(2.0, replace(doubtful, doubt=Doubt())).charge
+    assert plain.at(2.0, 4.0) < 1e-13
 
 
 def test_the_first_coupling_point_is_v():
     x0, x = np.zeros(2), np.ones(2)
-    fresh = Estimate(x0, x0)
+    fresh = estimate_at(x0, x0)
     assert fresh.couple(x, 1.0) is x0
-    later = Estimate(x0, x0, weight=3.0)
+    later = estimate_at(x0, x0, weight=3.0)
     assert later.share(1.0) == 0.25
     np.testing.assert_array_equal(later.couple(x, 1.0), [0.75, 0.75])
 
@@ -234,7 +283,7 @@ def test_scaling_f_scales_the_weights_and_changes_no_other_bit(seed, mu, k):
     """f and mu times 2^k, weights by 2^-k: v and psi stay, whether or not products underflow on the way."""
     scale, rng = 2.0**k, np.random.default_rng(seed)
     x0 = rng.standard_normal(3)
-    plain, other = Estimate(x0, x0, mu=mu), Estimate(x0, x0, mu=mu * scale)
+    plain, other = estimate_at(x0, x0, mu=mu), estimate_at(x0, x0, mu=mu * scale)
     for _ in range(3):
         e = Evaluation(rng.standard_normal(3), float(rng.standard_normal()), rng.standard_normal(3))
         scaled = Evaluation(e.x, e.f * scale, e.g * scale)
@@ -278,52 +327,53 @@ def test_largest_root_of_a_first_cut_by_hand():
     """No cut yet, v = y, f(y) = 1, f_next = 1/2, ||g|| = 1: a/2 = a^2/2 gives a = 1; with mu = 1/2, E = 1/4: a = 2."""
     x = np.zeros(1)
     e = Evaluation(x, 1.0, np.ones(1))
-    assert Estimate(x, x).largest_root(e, 0.5) == pytest.approx(1.0, rel=1e-13)
-    assert Estimate(x, x, mu=0.5).largest_root(e, 0.5) == pytest.approx(2.0, rel=1e-13)
+    assert estimate_at(x, x).largest_root(e, 0.5) == pytest.approx(1.0, rel=1e-13)
+    assert estimate_at(x, x, mu=0.5).largest_root(e, 0.5) == pytest.approx(2.0, rel=1e-13)
     # a decrease that strong convexity does not allow: E is held above 0, and a stays finite
-    assert 1.0 < Estimate(x, x, mu=4.0).largest_root(e, 0.5) < math.inf
+    assert 1.0 < estimate_at(x, x, mu=4.0).largest_root(e, 0.5) < math.inf
 
 
 def test_largest_root_with_slack_and_a_falling_line():
     """S = 2 and D = -1: -a^2/2 - a + 2 = 0 at a = sqrt(5) - 1; with S < 0 and D < 0 there is none."""
     x = np.zeros(1)
     e = Evaluation(x, 1.0, np.ones(1))
-    assert Estimate(x, x, weight=1.0, psi=4.0).largest_root(e, 2.0) == pytest.approx(math.sqrt(5.0) - 1.0, rel=1e-12)
+    assert estimate_at(x, x, weight=1.0, psi=4.0).largest_root(e, 2.0) == pytest.approx(math.sqrt(5.0) - 1.0, rel=1e-12)
     # mu = 1, kappa = 2: S = 3/2, D = 3/2 - 3, E = 2, so 2 a^2 + 3/2 a - 3 = 0
-    curved = Estimate(x, x, weight=1.0, psi=4.0, mu=1.0).largest_root(e, 2.5)
+    curved = estimate_at(x, x, weight=1.0, psi=4.0, mu=1.0).largest_root(e, 2.5)
     assert curved == pytest.approx((math.sqrt(26.25) - 1.5) / 4.0, rel=1e-12)
-    assert math.isnan(Estimate(x, x, weight=1.0, psi=1.9).largest_root(e, 2.0))
-    assert math.isnan(Estimate(x, x).largest_root(e, 2.0))  # S = 0, D < 0: only a = 0, which is no weight
+    assert math.isnan(estimate_at(x, x, weight=1.0, psi=1.9).largest_root(e, 2.0))
+    assert math.isnan(estimate_at(x, x).largest_root(e, 2.0))  # S = 0, D < 0: only a = 0, which is no weight
     # S < 0 < D: the larger of two positive roots, -a^2/2 + a - 3/8 = 0 at 3/2
-    assert Estimate(x, x, weight=1.0, psi=-0.375).largest_root(e, 0.0) == pytest.approx(1.5, rel=1e-12)
+    assert estimate_at(x, x, weight=1.0, psi=-0.375).largest_root(e, 0.0) == pytest.approx(1.5, rel=1e-12)
 
 
 def test_no_weight_grows_out_of_rounding():
     """psi and A f_next equal up to half of what rounding may do: S counts as negative."""
     x = np.zeros(1)
     e = Evaluation(x, 1.0, np.ones(1))
-    almost = Estimate(x, x, weight=1.0, psi=1.0 + 8.0 * EPS)
+    almost = estimate_at(x, x, weight=1.0, psi=1.0 + 8.0 * EPS)
     assert math.isnan(almost.largest_root(e, 1.0))
-    assert math.isnan(Estimate(x, x).largest_root(e, 1.0 - 4.0 * EPS))  # nor does a decrease of rounding's size
-    enough = Estimate(x, x, weight=1.0, psi=1.0 + 40.0 * EPS)
+    assert math.isnan(estimate_at(x, x).largest_root(e, 1.0 - 4.0 * EPS))  # nor does a decrease of rounding's size
+    enough = estimate_at(x, x, weight=1.0, psi=1.0 + 40.0 * EPS)
     assert enough.largest_root(e, 1.0) > 0.0
 
 
 def test_rescaled_by_hand():
     """mu = 0, v - center = 2, A = 1, psi = 0: m = 2; c m - 2 c^2 = c f at c = (2 - f)/2; at f >= 2 nothing is left."""
     center, v = np.array([3.0]), np.array([5.0])
-    estimate = Estimate(center, v, weight=1.0, psi=0.0, blur=0.5)
+    estimate = estimate_at(center, v, weight=1.0, psi=0.0, charge=Charge(0.5, 0.25))
     half = estimate.rescaled(1.0)
-    assert (half.weight, half.psi, half.v[0], half.blur) == (0.5, 0.5, 4.0, 0.5) and half.center is center
+    assert (half.weight, half.psi, half.v[0]) == (0.5, 0.5, 4.0) and half.center is center
+    assert half.charge == pytest.approx(Charge(0.25, 0.125), rel=1e-12)
     assert estimate.rescaled(0.0) is estimate
     gone = estimate.rescaled(2.0)
-    assert (gone.weight, gone.psi, gone.mu) == (0.0, 0.0, 0.0) and gone.v is gone.center is center
+    assert (gone.weight, gone.psi, gone.mu) == (0.0, 0.0, 0.0) and gone.center is center and not gone.away.any()
     assert replace(estimate, mu=0.5).rescaled(9.0).mu == 0.5
 
 
 def test_rescaled_with_mu_by_hand():
     """mu A = 1, kappa = 2, v - center = 1: s = 2, m = 1; c (m - f) = 2 c^2/(1 + c) at f = 1/5 gives c = 2/3."""
-    estimate = Estimate(np.zeros(1), np.ones(1), weight=1.0, psi=0.0, mu=1.0)
+    estimate = estimate_at(np.zeros(1), np.ones(1), weight=1.0, psi=0.0, mu=1.0)
     got = estimate.rescaled(0.2)
     assert got.weight == pytest.approx(2.0 / 3.0, rel=1e-14)
     assert got.kappa == pytest.approx(5.0 / 3.0, rel=1e-14)
@@ -338,7 +388,7 @@ def test_a_decrease_is_seen_against_the_larger_of_both_values(f, f_next, precisi
     noise = 8.0 * max(EPS, precision) * 1000.0
     for delta, grows in ((0.5 * noise, False), (2.0 * noise, True)):
         e = Evaluation(np.zeros(1), f, np.ones(1), precision)
-        estimate = Estimate(np.zeros(1), np.array([f_next - f + delta]))
+        estimate = estimate_at(np.zeros(1), np.array([f_next - f + delta]))
         assert (estimate.largest_root(e, f_next) > 0.0) == grows
 
 
@@ -346,7 +396,7 @@ def test_the_slack_is_lowered_by_eight_roundings_of_its_terms():
     """psi = 1 + delta, A f_next = 1: sixteen units of delta are rounding, the seventeenth is not."""
     e = Evaluation(np.zeros(1), 1.0, np.ones(1))
     for units, grows in ((15.0, False), (17.0, True)):
-        estimate = Estimate(np.zeros(1), np.zeros(1), weight=1.0, psi=1.0 + units * EPS)
+        estimate = estimate_at(np.zeros(1), np.zeros(1), weight=1.0, psi=1.0 + units * EPS)
         assert (estimate.largest_root(e, 1.0) > 0.0) == grows
 
 
@@ -357,13 +407,13 @@ TINY, LARGE = 2.0**-850, 2.0**200
 @pytest.mark.parametrize(("f", "g"), [(LARGE, TINY), (0.0, LARGE), (TINY, LARGE)])
 def test_a_cut_with_numbers_of_very_different_sizes(f, g):
     e = Evaluation(np.zeros(1), f, np.array([g]))
-    estimate = Estimate(np.zeros(1), np.ones(1)).cut(2.0**-300, e)
+    estimate = estimate_at(np.zeros(1), np.ones(1)).cut(2.0**-300, e)
     assert estimate.psi == pytest.approx(2.0**-300 * (f + g) - 0.5 * (2.0**-300 * g) ** 2, rel=1e-15, abs=0.0)
 
 
 def test_a_root_with_a_gradient_far_larger_than_the_values():
     x = np.zeros(1)
-    assert Estimate(x, x).largest_root(Evaluation(x, TINY, np.array([LARGE])), 0.0) >= 0.0
+    assert estimate_at(x, x).largest_root(Evaluation(x, TINY, np.array([LARGE])), 0.0) >= 0.0
 
 
 @pytest.mark.parametrize("back", [False, True])
