@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from decimal import localcontext
 from functools import cached_property
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -80,12 +81,15 @@ class Run:
         return geometry.dual_norm(here) <= self.settings["tol"] * geometry.dual_norm(start)
 
 
+def runs_of_a_problem(seed: int, number: int) -> Iterator[Run]:
+    """The runs of one problem, which has a generator of its own; the kinds take turns."""
+    rng = np.random.default_rng([seed, number])
+    problem = problems.draw(rng, KINDS[number % len(KINDS)])
+    for _ in range(RUNS_A_PROBLEM):
+        yield Run(problem, settings.draw(rng, problem), (seed, number)).execute()
+
+
 def runs(seed: int) -> Iterator[Run]:
-    """Runs without end, the same for the same seed; each problem has a generator of its own."""
-    number = 0
-    while True:
-        rng = np.random.default_rng([seed, number])
-        problem = problems.draw(rng, KINDS[number % len(KINDS)])
-        for _ in range(RUNS_A_PROBLEM):
-            yield Run(problem, settings.draw(rng, problem), (seed, number)).execute()
-        number += 1
+    """Runs without end, the same for the same seed."""
+    for number in count():
+        yield from runs_of_a_problem(seed, number)
