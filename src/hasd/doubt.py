@@ -33,6 +33,11 @@ def roundings(terms: float) -> float:
     return 0.5 * (4.0 + math.sqrt(terms))
 
 
+def underflow(eps: float) -> float:
+    """What a product of two small numbers of that resolution may lose: the smallest number of float32 or float64."""
+    return 2.0**-149 if eps > 2.0**-50 else 2.0**-1074
+
+
 class Doubt(NamedTuple):
     """What an evaluation may be off by: |f - true f| <= value + B value_bend, ||g - true g||_2 <= true + B slope_bend.
 

@@ -31,7 +31,7 @@ from .arrays import (
     to_numpy,
     total,
 )
-from .doubt import CERTAIN, Doubt, Sizes, doubt_of_differences, doubt_of_function
+from .doubt import CERTAIN, Doubt, Sizes, doubt_of_differences, doubt_of_function, underflow
 from .geometry import norm2
 from .result import Status, Stop
 
@@ -163,9 +163,9 @@ def _narrowed(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
     return narrow
 
 
-def sizes_of(x: Array, f: float, g: Array) -> Sizes:
-    """The sizes of an evaluation."""
-    return Sizes(f, norm2(g), norm2(x), x.shape[0], resolution(x))
+def sizes_of(x: Array, f: float, g: Array, precision: float = 0.0) -> Sizes:
+    """The sizes of an evaluation whose numbers are no finer than x's, nor than the precision."""
+    return Sizes(f, norm2(g), norm2(x), x.shape[0], max(resolution(x), precision))
 
 
 def _step(size: Any, eps: float) -> Any:
@@ -182,12 +182,12 @@ class BlackBox:
     args: tuple[Any, ...] = ()
     nfev: int = 0
     njev: int = 0
-    precision: float = 0.0  # a black box is taken to be as good as its argument
+    precision: float = 0.0  # a black box is taken to be as good as its argument, or as the gradient that it returns
     errstate: Any = field(default_factory=np.geterr)  # the caller's, for the caller's own code
 
     def doubt(self, x: Array, f: float, g: Array, image: float | None = None) -> Doubt:
         """That of a user's function, with what differences add."""
-        at = sizes_of(x, f, g)
+        at = sizes_of(x, f, g, self.precision)
         return doubt_of_function(at) if self.jac is not None else doubt_of_differences(at, _step(largest(x), at.eps))
 
     def price(self, x: Array) -> int:
@@ -228,13 +228,19 @@ class BlackBox:
                 f, g = pair
             except (TypeError, ValueError):
                 raise TypeError("with jac=True, fun must return the pair (f, g)") from None
-            return as_scalar(f), as_gradient(g, x)
+            return as_scalar(f), self._gradient(g, x)
         f = self.value(x)
         if callable(self.jac):
             self.njev += 1
-            return f, as_gradient(self._call(self.jac, x), x)
+            return f, self._gradient(self._call(self.jac, x), x)
         self.njev += 1
         return f, as_gradient(self._differences(x, f), x)
+
+    def _gradient(self, value: Any, x: Array) -> Array:
+        """The gradient like x; one in coarser numbers tells that the function is computed in such."""
+        if type(value) is np.ndarray and value.dtype != x.dtype and value.dtype.kind == "f":
+            self.precision = max(self.precision, resolution(value))
+        return as_gradient(value, x)
 
     def _differences(self, x: Array, f: float) -> Array:
         """The slopes of chords of f: one more evaluation for each variable."""
@@ -280,9 +286,8 @@ class ObjectiveSource:
 
     def doubt(self, x: Array, f: float, g: Array, image: float | None = None) -> Doubt:
         """From the objective's data, or where they do not tell as for any function."""
-        at = sizes_of(x, f, g)
-        known = self.objective.doubt(at, image)
-        return doubt_of_function(at._replace(eps=max(at.eps, self.precision))) if known is None else known
+        known = self.objective.doubt(sizes_of(x, f, g), image)
+        return doubt_of_function(sizes_of(x, f, g, self.precision)) if known is None else known
 
     def price(self, x: Array) -> int:
         """One evaluation gives both."""
@@ -371,7 +376,9 @@ class Oracle:
 
     def evaluation(self, x: Array, f: float, g: Array, image: float | None = None) -> Evaluation:
         """The function at x, with the precision it was computed in and what it may be off by."""
-        return Evaluation(x, f, g, self.source.precision, self.source.doubt(x, f, g, image))
+        doubt = self.source.doubt(x, f, g, image)
+        lost = x.shape[0] * underflow(resolution(x))
+        return Evaluation(x, f, g, self.source.precision, doubt._replace(value=doubt.value + lost))
 
     def charge(self) -> None:
         """Count one evaluation that a method makes by itself, on images it keeps."""

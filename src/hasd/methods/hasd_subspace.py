@@ -131,12 +131,15 @@ class HASDSubspace:
                 raise Stop(Status.PRECISION)
             return self.step(problem, refreshed(problem, state, forget=True))
         x = state.x + span.S.expand(place.c)
-        estimate = weighed(state.estimate, e, place.f)
+        fun = place.point.value + 0.5 * problem.objective.ridge * dot(
+            x, x
+        )  # from x, as around x_t the terms may cancel
+        estimate = weighed(state.estimate, e, fun)
         apart = moved_apart(state, estimate, h, span.k) - place.c
         span, apart = span.remember(images, place.c, apart, self.capacity(x.shape[0]))
         kept = {"point": place.point, "span": span, "apart": apart, "damping": place.damping, "age": state.age + 1}
         standing = state.standing.after(e)
-        moved = advanced(problem, state, e, estimate, 1, x=x, fun=place.f, standing=standing, **kept)
+        moved = advanced(problem, state, e, estimate, 1, x=x, fun=fun, standing=standing, **kept)
         return refreshed(problem, moved) if moved.age >= moved.due else moved
 
 

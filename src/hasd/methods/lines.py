@@ -115,11 +115,11 @@ class ImageLine:
         """One product with A^T."""
         assert isinstance(look.found, Point)
         self.problem.oracle.charge()
-        x = self.x + look.t * self.d
+        x, f = self.x + look.t * self.d, look.found.value
         g = self.images.gradient(look.found)
-        if self.ridge > 0.0:
-            g = g + self.ridge * x
-        return self.problem.oracle.evaluation(x, look.f, g, self.image_doubt), look.found
+        if self.ridge > 0.0:  # from x: the terms of `bowl` may be far larger than the ridge's value here
+            f, g = f + 0.5 * self.ridge * dot(x, x), g + self.ridge * x
+        return self.problem.oracle.evaluation(x, f, g, self.image_doubt), look.found
 
 
 def evaluated(problem: Problem, x: Array, point: Point) -> Evaluation:
