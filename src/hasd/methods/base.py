@@ -24,6 +24,8 @@ from ..search import NONFINITE_LIMIT
 
 IDLE = 20
 """Iterations in a row in which neither f nor ||g|| falls, after which there is nothing more to gain."""
+BLURRED = 100
+"""Iterations in a row in which the gradient is nothing but rounding, after which f may fall for ever without an end."""
 
 
 @dataclass(frozen=True)
@@ -173,14 +175,16 @@ class Standing(NamedTuple):
     lowest: float = math.inf  # the least f
     least: float = math.inf  # the least ||g||, but for a tenth
     idle: int = 0  # iterations since either fell
+    blurred: int = 0  # iterations since the gradient was larger than what it may be off by
 
-    def after(self, e: Evaluation) -> Standing:
-        """With one more iterate."""
+    def after(self, e: Evaluation, dg: float = 0.0) -> Standing:
+        """With one more iterate, whose gradient may be off by dg."""
         fell = e.f < self.lowest or e.norm2 < 0.9 * self.least
-        if not fell and self.idle + 1 == IDLE:
+        idle, blurred = 0 if fell else self.idle + 1, 0 if e.norm2 > dg else self.blurred + 1
+        if idle == IDLE or blurred == BLURRED:
             raise Stop(Status.PRECISION)
         least = min(self.least, e.norm2) if e.norm2 < 0.9 * self.least else self.least
-        return Standing(min(self.lowest, e.f), least, 0 if fell else self.idle + 1)
+        return Standing(min(self.lowest, e.f), least, idle, blurred)
 
 
 UNTRIED = Standing()

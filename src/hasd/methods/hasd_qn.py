@@ -27,13 +27,14 @@ from ..geometry import Array, dot, norm2
 from ..objectives.images import Point
 from ..oracle import Evaluation
 from ..result import Status, Stop
-from .base import UNTRIED, Problem, Standing, State, advanced, first_state, weighed
+from .base import IDLE, UNTRIED, Problem, Standing, State, advanced, first_state, weighed
 from .lines import BlackBoxLine, ImageLine, Line, evaluated, wolfe
 from .options import whole
 from .pairs import NO_PAIRS, Pairs
 
 VAST = 1e15
-"""Times |f(x_0)|, and its square times the size of x_0, beyond which a run may be called endless."""
+"""Times |f(x_0)|, and its square times the size of x_0, beyond which a run may be called endless; where the gradient has
+been nothing but rounding for a while, so many times the size of x_0 is far enough."""
 REFRESH = 100
 """Iterations after which a cached image is made anew from x."""
 
@@ -98,7 +99,8 @@ class HASDQN:
         if dot(s, y) > e.eps * norm2(s) * size:
             pairs = pairs.append(s, y, size, self.memory)
         estimate = weighed(state.estimate, e, there.f)
-        kept = {"pairs": pairs, "point": point, "age": state.age + 1, "standing": state.standing.after(there)}
+        standing = state.standing.after(there, there.dg(pairs.steepest))
+        kept = {"pairs": pairs, "point": point, "age": state.age + 1, "standing": standing}
         moved = advanced(problem, state, there, estimate, trials, **kept)
         return _refreshed(problem, moved) if point is not None and moved.age >= REFRESH else moved
 
@@ -118,7 +120,8 @@ def _endless(state: QNState) -> bool:
         return False
     away = e.x - state.origin
     far, mean = norm2(away), e.f - state.first
-    return far > VAST**2 * max(1.0, norm2(state.origin)) and dot(e.g, away / far) < 0.99 * (mean / far) < 0.0
+    enough = VAST if state.standing.blurred >= IDLE else VAST**2
+    return far > enough * max(1.0, norm2(state.origin)) and dot(e.g, away / far) < 0.99 * (mean / far) < 0.0
 
 
 def _refreshed(problem: Problem, state: QNState) -> QNState:
