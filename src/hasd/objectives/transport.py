@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array
 
-from hasd.arrays import hosted
+from hasd.arrays import hosted, plain
 from hasd.geometry import largest_gain
 from hasd.objectives.base import Objective, in_precision_of
 from hasd.objectives.operators import Matrix, Vector, as_data, as_matrix, as_point, as_scalar, is_sparse, quiet
@@ -49,7 +49,7 @@ class EntropicTransport(Objective):
 
     def __init__(self, C: npt.ArrayLike, a: npt.ArrayLike, b: npt.ArrayLike, reg: float) -> None:
         """Check and keep the data."""
-        self.C = as_matrix(np.asarray(hosted(C)), "C")
+        self.C = as_matrix(plain(hosted(C), "C"), "C")
         n, m = self.C.shape
         self.a, self.b = as_data(hosted(a), n, "a"), as_data(hosted(b), m, "b")
         for name, mass in (("a", self.a), ("b", self.b)):

@@ -28,7 +28,7 @@ from scipy.optimize import OptimizeResult
 from scipy.sparse import csr_array
 
 from .. import inputs
-from ..arrays import hosted
+from ..arrays import hosted, plain
 from ..objectives.operators import Vector, as_matrix, is_sparse, quiet
 from ..objectives.transport import SemiDual
 from ..result import Status
@@ -102,7 +102,7 @@ def balance(
 
 def _matrix(K: Any) -> Any:
     """K checked; CSR without stored zeros where it is sparse."""
-    matrix = as_matrix(K if is_sparse(K) else np.asarray(hosted(K)), "K")
+    matrix = as_matrix(K if is_sparse(K) else plain(hosted(K), "K"), "K")
     if is_sparse(matrix):
         matrix = csr_array(matrix, copy=True)
         matrix.sum_duplicates()

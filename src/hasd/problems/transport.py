@@ -126,7 +126,7 @@ def _problem(C: Any, a: Any, b: Any, reg: Any) -> Transport:
     """Check everything."""
     if is_sparse(C) or isinstance(C, LinearOperator):
         raise TypeError(f"C must be a dense array of costs, got a {type(C).__name__}")
-    cost = as_matrix(np.asarray(hosted(C)), "C")
+    cost = as_matrix(hosted(C), "C")
     n, m = cost.shape
     left, right = masses(a, n, "a"), masses(b, m, "b")
     mass = same_sum(left, right, "a", "b", kind=coarsest(a, b))
