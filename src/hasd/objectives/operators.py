@@ -156,8 +156,8 @@ def as_point(x: npt.ArrayLike, length: int | None, name: str, model: Any = None)
         v = namespace(model).asarray(plain(x, name), device=device(model))
     if not real(v):
         raise TypeError(f"{name} must be a real vector, got dtype {v.dtype}")
-    if v.ndim != 1 or (length is not None and v.shape[0] != length):
-        wanted = "1-D" if length is None else f"1-D of length {length}"
+    if v.ndim != 1 or v.shape[0] == 0 or (length is not None and v.shape[0] != length):
+        wanted = "1-D and not empty" if length is None else f"1-D of length {length}"
         raise ValueError(f"{name} must be {wanted}, got shape {tuple(v.shape)}")
     return v
 
