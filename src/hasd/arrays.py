@@ -17,6 +17,8 @@ from array_api_compat import device, is_torch_array, to_device
 
 Array = Any
 """An array of any library that follows the array API standard."""
+SHOWN = 80
+"""Characters of somebody else's value that an error shows."""
 
 
 def namespace(x: Array) -> Any:
@@ -44,6 +46,53 @@ def library(x: Any) -> str:
     ('numpy', 'numpy')
     """
     return namespace(x).__name__.removeprefix("array_api_compat.") if foreign(x) else "numpy"
+
+
+def plain(x: Any, name: str) -> Any:
+    """What the user gave by that name, in an array of NumPy's own kind."""
+    if type(x) is np.ndarray:
+        return x
+    refuse_masked(x, name)
+    try:
+        return np.asarray(x)
+    except ValueError as error:
+        raise ValueError(f"{name} must be an array of numbers: {error}") from error
+
+
+def refuse_masked(x: Any, name: str) -> None:
+    """Masked entries hide what is no data; a masked array that hides nothing is an array like any other.
+
+    >>> refuse_masked(np.ma.masked_array([1.0, 2.0], mask=[False, True]), "b")
+    Traceback (most recent call last):
+    ValueError: b must have no masked entries, but entry 1 is masked: drop or fill the masked entries
+    """
+    place = _masked(x)
+    if place is not None:
+        where = place[0] if len(place) == 1 else place or 0
+        raise ValueError(
+            f"{name} must have no masked entries, but entry {where} is masked: drop or fill the masked entries"
+        )
+
+
+def _masked(x: Any) -> tuple[int, ...] | None:
+    """Where its first masked entry is, also in lists, whose masks NumPy would drop; None where nothing is masked."""
+    if isinstance(x, np.ma.MaskedArray) and np.ma.is_masked(x):
+        return tuple(int(i) for i in np.argwhere(x.mask)[0])
+    if isinstance(x, list | tuple):
+        for k, part in enumerate(x):
+            if isinstance(part, list | tuple | np.ma.MaskedArray) and (place := _masked(part)) is not None:
+                return (k, *place)
+    return None
+
+
+def shown(value: Any) -> str:
+    """What was given in place of a number, for an error message: on one line, and no more than that of it.
+
+    >>> shown("two"), shown(np.zeros((2, 2)))
+    ("'two'", 'array([[0., 0.], [0., 0.]])')
+    """
+    text = " ".join(repr(value).split())
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
 
 
 def detached(x: Any) -> Any:

@@ -17,7 +17,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from .arrays import Array, largest, namespace, resolution
+from .arrays import Array, is_number, largest, namespace, resolution, shown
 
 SAFE, SAFE_SINGLE = 1e-200, 1e-25
 """Squares between this and its inverse are free of underflow and overflow; the same in float32."""
@@ -128,6 +128,8 @@ class Lp:
 
     def __post_init__(self) -> None:
         """Refuse exponents outside [2, inf]: below 2 the analysis does not hold."""
+        if not is_number(self.p):
+            raise TypeError(f"p must be a number between 2 and inf, got {shown(self.p)}")
         if not self.p >= 2.0:
             raise ValueError(f"p must satisfy 2 <= p <= inf, got {self.p!r}")
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from .arrays import Array, detached, foreign, fresh, is_number, library, namespace
+from .arrays import Array, detached, foreign, fresh, is_number, library, namespace, plain, shown
 from .bounds import Bounds
 from .checkpoint import ours
 from .convexity import Convexity
@@ -34,7 +34,7 @@ DEFAULT_MAXITER = 100_000
 def number(name: str, value: Any, *, least: float, strict: bool = False, finite: bool = True) -> float:
     """A real number not below `least` (above it where strict)."""
     if not is_number(value):
-        raise TypeError(f"{name} must be a number, got {value!r}")
+        raise TypeError(f"{name} must be a number, got {shown(value)}")
     try:
         out = float(value)
     except OverflowError:  # a whole number, of so many digits perhaps that Python does not print it
@@ -42,7 +42,7 @@ def number(name: str, value: Any, *, least: float, strict: bool = False, finite:
     low = out <= least if strict else out < least
     if math.isnan(out) or low or (finite and math.isinf(out)):
         bound = f"{'greater than' if strict else 'at least'} {least:g}"
-        raise ValueError(f"{name} must be {'finite and ' if finite else ''}{bound}, got {value!r}")
+        raise ValueError(f"{name} must be {'finite and ' if finite else ''}{bound}, got {shown(value)}")
     return out
 
 
@@ -52,7 +52,7 @@ def count(name: str, value: Any, *, least: int) -> float:
         return math.inf
     out = number(name, value, least=least, finite=False)
     if out != math.inf and out != int(out):
-        raise ValueError(f"{name} must be a whole number, got {value!r}")
+        raise ValueError(f"{name} must be a whole number, got {shown(value)}")
     return out
 
 
@@ -96,16 +96,10 @@ def _as_array(x0: Any) -> Array:
     """x0 as an array of numbers: of its own library, without history, or NumPy's."""
     if foreign(x0):
         return detached(x0)
-    if np.ma.is_masked(x0):
-        place = int(np.flatnonzero(np.ma.getmaskarray(x0))[0])
-        raise ValueError(f"x0 must have no masked entries, but entry {place} is masked")
-    try:
-        array = np.asarray(x0)
-    except ValueError as error:
-        raise ValueError(f"x0 must be a vector of numbers: {error}") from error
+    array = plain(x0, "x0")
     if array.dtype.kind not in "buifc":
         raise TypeError(f"x0 must be a vector of numbers, got dtype {array.dtype}")
-    return np.array(array)  # of a subclass, the plain array
+    return array
 
 
 def geometry(p: Any, default: float) -> Geometry:
@@ -114,7 +108,7 @@ def geometry(p: Any, default: float) -> Geometry:
         return Lp(default)
     if isinstance(p, str) or not isinstance(p, numbers.Real | Geometry):
         raise TypeError(
-            f"p must be a number between 2 and inf, or an object with p, norm, dual_norm and steepest, got {p!r}"
+            f"p must be a number between 2 and inf, or an object with p, norm, dual_norm and steepest, got {shown(p)}"
         )
     if isinstance(p, numbers.Real):
         return Lp(number("p", p, least=2.0, finite=False))
@@ -138,7 +132,7 @@ def source(fun: Any, jac: Any, args: Any, x0: Array) -> Source:
     if not callable(fun):
         raise TypeError(f"fun must be callable or an objective, got {type(fun).__name__}")
     if not (jac is None or jac is True or callable(jac)):
-        raise TypeError(f"jac must be a callable, True (fun returns f and g) or None, got {jac!r}")
+        raise TypeError(f"jac must be a callable, True (fun returns f and g) or None, got {shown(jac)}")
     if jac is None and hasattr(fun, "value_and_grad"):
         jac, fun = True, fun.value_and_grad
     return BlackBox(fun, jac, args if isinstance(args, tuple) else (args,))
@@ -164,7 +158,7 @@ def rows(trace: Any) -> float:
 def resumed(state: Any, method: Any, x0: Array) -> State:
     """A state to go on from, as far as can be told by looking at it."""
     if not isinstance(state, State):
-        raise TypeError(f"resume must be a checkpoint's path or the state of an earlier result, got {state!r}")
+        raise TypeError(f"resume must be a checkpoint's path or the state of an earlier result, got {shown(state)}")
     if state.x.shape != x0.shape:
         raise ValueError(f"resume holds a state of length {state.x.shape[0]}, but x0 has length {x0.shape[0]}")
     if library(state.x) != library(x0):
@@ -198,7 +192,7 @@ def checkpoint(given: Any, every: Any) -> tuple[Path | None, int]:
     if given is None:
         return None, 0
     if not isinstance(given, str | os.PathLike):
-        raise TypeError(f"checkpoint must be a path, got {given!r}")
+        raise TypeError(f"checkpoint must be a path, got {shown(given)}")
     place = path("checkpoint", given)
     if place.is_dir():
         raise ValueError(f"checkpoint must name a file, got the folder {str(place)!r}")
@@ -246,5 +240,5 @@ def bounds(gap_tol: Any, radius: Any, mu: float, source: Source, cached: bool) -
 def callback(given: Any) -> Callable[..., Any] | None:
     """A callable or None."""
     if given is not None and not callable(given):
-        raise TypeError(f"callback must be callable, got {given!r}")
+        raise TypeError(f"callback must be callable, got {shown(given)}")
     return given

@@ -27,7 +27,9 @@ from .arrays import (
     library,
     like,
     namespace,
+    plain,
     resolution,
+    shown,
     to_numpy,
     total,
 )
@@ -123,11 +125,11 @@ def as_scalar(value: Any, name: str = "fun") -> float:
         hint = "; does fun return f and g? Give jac=True" if name == "fun" else ""
         raise TypeError(f"{name} must return one number, got a tuple of {len(value)}{hint}")
     value = detached(value)
-    array = value if foreign(value) else np.asarray(value)
+    array = value if foreign(value) else plain(value, f"what {name} returns")
     if math.prod(array.shape) != 1:
         raise TypeError(f"{name} must return one number, got an array of shape {tuple(array.shape)}")
     if not _real(array):
-        raise TypeError(f"{name} must return one real number, got {value!r}")
+        raise TypeError(f"{name} must return one real number, got {shown(value)}")
     return float(namespace(array).reshape(array, ()))
 
 
@@ -141,7 +143,7 @@ def _real(array: Array) -> bool:
 def as_gradient(value: Any, x: Array) -> Array:
     """What the user's jac returned, as a fresh vector shaped like x (callers may reuse their buffer)."""
     value = detached(value)
-    array = value if foreign(value) else np.asarray(value)
+    array = value if foreign(value) else plain(value, "what jac returns")
     if library(array) != library(x):
         array = hosted(array)
     if not _real(array):

@@ -24,6 +24,7 @@ import scipy.sparse
 from scipy.optimize import OptimizeResult
 
 from . import inputs
+from .arrays import refuse_masked
 from .problems.chebyshev import chebyshev
 from .problems.lp import lp_fit
 
@@ -53,6 +54,7 @@ class _Linear(RegressorMixin, BaseEstimator):
     def predict(self, X: Any) -> Array:
         """X w + c for every row of X."""
         check_is_fitted(self)
+        refuse_masked(X, "X")
         X = validate_data(self, X, accept_sparse="csr", dtype=(np.float64, np.float32), reset=False)
         return np.asarray(X @ self.coef_ + self.intercept_)
 
@@ -64,6 +66,8 @@ class _Linear(RegressorMixin, BaseEstimator):
 
     def _data(self, X: Any, y: Any) -> tuple[Any, Array]:
         """X and y checked; X stays sparse where it is."""
+        refuse_masked(X, "X")
+        refuse_masked(y, "y")
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=(np.float64, np.float32), y_numeric=True)
         return X, np.asarray(y, dtype=np.float64)
 
@@ -176,6 +180,7 @@ class LpRegressor(_Linear):
         X, y = self._data(X, y)
         top, rows = 1.0, None
         if sample_weight is not None:
+            refuse_masked(sample_weight, "sample_weight")
             weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
             there = weights > 0.0
             if not there.any():

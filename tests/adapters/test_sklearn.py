@@ -200,3 +200,22 @@ except ImportError as error:
 def test_import(code, said):
     done = subprocess.run([sys.executable, "-c", f"import sys\n{code}"], capture_output=True, text=True, check=True)
     assert said in done.stdout
+
+
+@every_model
+def test_masked_entries_are_refused_by_name(Model):
+    """scikit-learn itself reads what lies under a mask."""
+    X, y = np.arange(12.0).reshape(6, 2) ** 2, np.arange(6.0)
+    model = Model().fit(X, np.ma.masked_array(y))
+    with pytest.raises(ValueError, match=r"X must have no masked entries, but entry \(3, 1\) is masked"):
+        model.predict(np.ma.masked_equal(X, 49.0))
+    with pytest.raises(ValueError, match=r"X must have no masked entries, but entry \(3, 1\) is masked"):
+        Model().fit(np.ma.masked_equal(X, 49.0), y)
+    with pytest.raises(ValueError, match="y must have no masked entries, but entry 4 is masked"):
+        Model().fit(X, np.ma.masked_equal(y, 4.0))
+
+
+def test_masked_weights_are_refused_by_name():
+    X, y = np.arange(12.0).reshape(6, 2) ** 2, np.arange(6.0)
+    with pytest.raises(ValueError, match="sample_weight must have no masked entries, but entry 4 is masked"):
+        LpRegressor().fit(X, y, sample_weight=np.ma.masked_equal(y, 4.0))

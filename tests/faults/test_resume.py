@@ -55,7 +55,7 @@ class TestWhatARunKnows:
         part = hasd.minimize(hills, x0, maxiter=1, checkpoint=path, **common)
         for resume in (path, part.state):
             rest = hasd.minimize(hills, x0, resume=resume, **common)
-            assert rest.status == 0 and rest.gap() == np.inf and "not convex" in rest.message
+            assert not rest.success and rest.gap() == np.inf and "not convex" in rest.message
 
     def test_a_radius_that_was_contradicted_stays_so(self, tmp_path):
         path, common = tmp_path / "run.npz", {"method": "hasd-qn", "tol": 0.0, "radius": 1e-3, "gap_tol": 0.0}

@@ -210,7 +210,7 @@ def test_identity():
     assert shifted.dimension == 2 and shifted([1.0, 2.0]) == pytest.approx(math.log(4))
     with pytest.raises(ValueError, match="x must be 1-D of length 2, got shape"):
         shifted(x)
-    with pytest.raises(ValueError, match="x must be 1-D, got shape"):
+    with pytest.raises(ValueError, match="x must be 1-D and not empty, got shape"):
         f(np.eye(2))
 
 

@@ -107,14 +107,6 @@ def test_logistic(capsys, words, tmp_path, norm):
     assert scalars["method"] == ("hasd" if norm else "hasd-qn")
 
 
-@pytest.mark.parametrize(("ridge", "noted"), [("0", True), ("0.01", False)])
-def test_separated_labels_are_named(capsys, tmp_path, ridge, noted):
-    path = tmp_path / "apart.npz"
-    np.savez(path, A=A, b=np.sign(A[:, 0]))
-    text = solved(capsys, str(path), "--problem", "logistic", "--ridge", ridge, "--tol", "1e-4")
-    assert ("separates the labels: no x is best" in " ".join(text.split())) == noted
-
-
 def test_lse_of_an_npz_without_a_target(capsys, tmp_path):
     path = tmp_path / "only.npz"
     np.savez(path, A=A, other=B)

@@ -33,8 +33,8 @@ from .options import whole
 from .pairs import NO_PAIRS, Pairs
 
 VAST = 1e15
-"""Times |f(x_0)|, and its square times the size of x_0, beyond which a run may be called endless; where the gradient has
-been nothing but rounding for a while, so many times the size of x_0 is far enough."""
+"""Times |f(x_0)|, and its square times the size of x_0, beyond which a run may be called endless.  Where the gradient
+has been nothing but rounding for a while, so many times the size of x_0 is far enough."""
 REFRESH = 100
 """Iterations after which a cached image is made anew from x."""
 

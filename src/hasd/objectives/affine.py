@@ -137,7 +137,8 @@ class Affine(Objective):
             return math.nan
         if radius is not None:
             radius = as_scalar(radius, "radius", ">= 0", lambda value: value >= 0.0)
-        return dual.duality_gap(self, self._point(x), radius, iterations)
+        whole = as_scalar(iterations, "iterations", ">= 0, a whole number", lambda n: n >= 0.0 and n.is_integer())
+        return dual.duality_gap(self, self._point(x), radius, int(whole))
 
     @property
     def model(self) -> Any:

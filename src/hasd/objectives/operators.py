@@ -17,7 +17,21 @@ import scipy.sparse
 from array_api_compat import device
 from scipy.sparse.linalg import LinearOperator
 
-from hasd.arrays import Array, detached, double, ends, foreign, fresh, hosted, is_number, library, namespace
+from hasd.arrays import (
+    Array,
+    detached,
+    double,
+    ends,
+    foreign,
+    fresh,
+    hosted,
+    is_number,
+    library,
+    namespace,
+    plain,
+    refuse_masked,
+    shown,
+)
 
 Matrix = Any
 """A dense array of any library, a SciPy sparse array or matrix, or a ``scipy.sparse.linalg.LinearOperator``."""
@@ -58,15 +72,16 @@ def as_matrix(A: Matrix, name: str) -> Matrix:
         if str(getattr(A, "layout", "torch.strided")) != "torch.strided":
             raise TypeError(f"{name} must be dense where it is a tensor, got layout {A.layout}")
     elif not (sparse or isinstance(A, LinearOperator)):
-        A = np.asarray(A)
+        A = plain(A, name)
     if not real(A):
         raise TypeError(f"{name} must be a real ndarray, sparse matrix or LinearOperator, got dtype {A.dtype}")
     if len(A.shape) != 2 or 0 in A.shape:
         raise ValueError(f"{name} must be 2-D with at least one row and one column, got shape {tuple(A.shape)}")
     if isinstance(A, LinearOperator):
         return A
-    if sparse and A.format not in ("csr", "csc"):
-        A = A.tocsr()
+    if sparse:
+        A = A if A.format in ("csr", "csc") else A.tocsr()
+        refuse_masked(A.data, name)
     A = A.astype(precision(A), copy=False) if not foreign(A) else _floating(A)
     if not _all_finite(A.data if sparse else A):
         raise ValueError(f"{name} must be finite, got NaN or infinity among its entries")
@@ -133,16 +148,16 @@ def as_point(x: npt.ArrayLike, length: int | None, name: str, model: Any = None)
     where it comes from another one.
     """
     if not foreign(model):
-        v = np.asarray(hosted(x))
+        v = plain(hosted(x), name)
     elif foreign(x):
         same_library(x, model, name, "the data")
         v = detached(x)
     else:
-        v = namespace(model).asarray(np.asarray(x), device=device(model))
+        v = namespace(model).asarray(plain(x, name), device=device(model))
     if not real(v):
         raise TypeError(f"{name} must be a real vector, got dtype {v.dtype}")
-    if v.ndim != 1 or (length is not None and v.shape[0] != length):
-        wanted = "1-D" if length is None else f"1-D of length {length}"
+    if v.ndim != 1 or v.shape[0] == 0 or (length is not None and v.shape[0] != length):
+        wanted = "1-D and not empty" if length is None else f"1-D of length {length}"
         raise ValueError(f"{name} must be {wanted}, got shape {tuple(v.shape)}")
     return v
 
@@ -163,13 +178,13 @@ def as_scalar(value: Any, name: str, condition: str, holds: Callable[[float], bo
     2.0
     """
     if not _is_number(value):
-        raise TypeError(f"{name} must be a real number, got {value!r}")
+        raise TypeError(f"{name} must be a real number, got {shown(value)}")
     try:
         number = float(detached(value))
     except OverflowError:  # and Python may refuse to print it, too
         raise ValueError(f"{name} must be finite and {condition}, got a number of over 308 digits") from None
     if not (math.isfinite(number) and holds(number)):
-        raise ValueError(f"{name} must be finite and {condition}, got {value!r}")
+        raise ValueError(f"{name} must be finite and {condition}, got {shown(value)}")
     return number
 
 

@@ -11,10 +11,11 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array
+from scipy.sparse.linalg import LinearOperator
 
 from hasd.arrays import hosted, largest
 from hasd.doubt import Doubt, Sizes, roundings
-from hasd.geometry import largest_gain
+from hasd.geometry import Lp, largest_gain
 from hasd.objectives.base import Objective, in_precision_of
 from hasd.objectives.operators import Matrix, Vector, as_data, as_matrix, as_point, as_scalar, is_sparse, quiet
 from hasd.objectives.smoothness import Smoothness
@@ -29,6 +30,13 @@ LEAST = 1e-200
 """Sums of a row below this may have lost something to underflow."""
 SPARSE = 0.25
 """A block with at most this share of entries that count is compressed before exp: the break-even, measured."""
+
+
+def as_costs(C: npt.ArrayLike) -> npt.NDArray[np.floating]:
+    """C checked: a dense matrix, in NumPy."""
+    if is_sparse(C) or isinstance(C, LinearOperator):
+        raise TypeError(f"C must be a dense array of costs, got a {type(C).__name__}")
+    return as_matrix(hosted(C), "C")
 
 
 class EntropicTransport(Objective):
@@ -50,7 +58,7 @@ class EntropicTransport(Objective):
 
     def __init__(self, C: npt.ArrayLike, a: npt.ArrayLike, b: npt.ArrayLike, reg: float) -> None:
         """Check and keep the data."""
-        self.C = as_matrix(np.asarray(hosted(C)), "C")
+        self.C = as_costs(C)
         n, m = self.C.shape
         self.a, self.b = as_data(hosted(a), n, "a"), as_data(hosted(b), m, "b")
         for name, mass in (("a", self.a), ("b", self.b)):
@@ -122,7 +130,7 @@ class EntropicTransport(Objective):
         entries = 2 * (n > 1) + 2 * (m > 1)
         if entries == 0:
             return Smoothness(0.0, exact=True)
-        gain = largest_gain(p, entries)  # ||1||_{p*} = sqrt(entries) gain
+        gain = largest_gain(Lp(p).p, entries)  # ||1||_{p*} = sqrt(entries) gain
         return Smoothness(entries * gain * gain / (4.0 * self.reg), exact=True)
 
 

@@ -26,6 +26,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import OptimizeResult
 from scipy.sparse import csr_array
+from scipy.sparse.linalg import LinearOperator
 
 from .. import inputs
 from ..arrays import hosted
@@ -102,7 +103,9 @@ def balance(
 
 def _matrix(K: Any) -> Any:
     """K checked; CSR without stored zeros where it is sparse."""
-    matrix = as_matrix(K if is_sparse(K) else np.asarray(hosted(K)), "K")
+    if isinstance(K, LinearOperator):
+        raise TypeError("balance needs the entries of K: give an array or a sparse matrix, not a LinearOperator")
+    matrix = as_matrix(hosted(K), "K")
     if is_sparse(matrix):
         matrix = csr_array(matrix, copy=True)
         matrix.sum_duplicates()
@@ -265,9 +268,8 @@ def _result(
     """What was found; nothing where there is no start (end is None)."""
     status = Status.UNBOUNDED if impossible or end is None else end.status
     said = "" if impossible else status.message.replace("the gradient's dual norm is", "the sums are")
-    trace = {} if end is None else {name: end.trace[name] for name in ("seconds", "npass")}
-    if end is not None:
-        trace["error"] = end.trace["marginal_error"]
+    columns = {"seconds": "seconds", "npass": "npass", "error": "marginal_error"}
+    trace = {name: np.zeros(0) if end is None else end.trace[column] for name, column in columns.items()}
     return OptimizeResult(
         x=np.concatenate((scaled.log_row, scaled.log_column)),
         row=np.exp(scaled.log_row),

@@ -239,8 +239,13 @@ def solve(
         v = here.origin + here.reg * (x / here.root)
         nit += outcome.state.iteration
         trace.before += here.passes
-        if status in (Status.TIME, Status.UNBOUNDED) or nit >= maxiter:
+        if status in (Status.TIME, Status.UNBOUNDED):
             break
+        if nit >= maxiter and reg != regs[-1]:  # the stages after this one are missing, whatever it ended by
+            status = Status.MAXITER
+            break
+        if status is Status.MAXITER and nit < maxiter:  # its own limit, at which a stage hands over
+            status = Status.CONVERGED
     return _ended(dual, here, x, v, status, tol, nit, trace)
 
 
@@ -286,8 +291,16 @@ def _seen(end: Solution, whole: SemiDual, tol: float) -> Solution:
     x = np.zeros_like(whole.b)
     found = whole.found(x)
     error = float(np.abs(found.column - whole.b).sum())
-    status = Status.PRECISION if error > tol and end.status is Status.CONVERGED else end.status
+    status = _judged(end.status, error, tol)
     return replace(end, dual=whole, x=x, found=found, error=error, status=status, npass=end.npass + 1)
+
+
+def _judged(status: Status, error: float, tol: float) -> Status:
+    """The status of a run whose plan has that error at the reg and on the columns that were asked for."""
+    if error <= tol:
+        return Status.CONVERGED
+    # It converged at a reg that arithmetic resolves, which is not the one asked for, or up to rounding.
+    return Status.PRECISION if status is Status.CONVERGED else status
 
 
 def _watched(dual: SemiDual, watch: Watch | None) -> Iterator[loop.Criterion]:
@@ -309,8 +322,6 @@ def _ended(
         before, here, x = trace.before, dual.at(dual.reg, v), np.zeros_like(v)
     found = here.found(x)
     error = float(np.abs(found.column - here.b).sum())
-    if error <= tol:
-        status = Status.CONVERGED
-    elif status is Status.CONVERGED:  # at a reg that arithmetic resolves, which is not the one asked for
-        status = Status.PRECISION
-    return Solution(here, x, found, error, status, nit, math.ceil(before + here.passes), trace.columns())
+    return Solution(
+        here, x, found, error, _judged(status, error, tol), nit, math.ceil(before + here.passes), trace.columns()
+    )

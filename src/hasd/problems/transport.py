@@ -25,12 +25,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from scipy.optimize import OptimizeResult
-from scipy.sparse.linalg import LinearOperator
 
 from .. import inputs
 from ..arrays import hosted
-from ..objectives.operators import Vector, as_data, as_matrix, as_point, is_sparse, quiet
-from ..objectives.transport import UNDERFLOW, SemiDual, blocks, buffer
+from ..objectives.operators import Vector, as_data, as_point, quiet
+from ..objectives.transport import UNDERFLOW, SemiDual, as_costs, blocks, buffer
 from ..result import Status
 from .scaling import Solution, certified, solve_heavy, stages
 
@@ -124,9 +123,7 @@ class Transport:
 
 def _problem(C: Any, a: Any, b: Any, reg: Any) -> Transport:
     """Check everything."""
-    if is_sparse(C) or isinstance(C, LinearOperator):
-        raise TypeError(f"C must be a dense array of costs, got a {type(C).__name__}")
-    cost = as_matrix(np.asarray(hosted(C)), "C")
+    cost = as_costs(C)
     n, m = cost.shape
     left, right = masses(a, n, "a"), masses(b, m, "b")
     mass = same_sum(left, right, "a", "b", kind=coarsest(a, b))

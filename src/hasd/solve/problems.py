@@ -22,7 +22,9 @@ GRADIENT_TOL, MINIMAX_TOL, LP_TOL, TRANSPORT_TOL = 1e-8, 1e-9, 1e-8, 1e-6
 REG = 0.01
 """The default regularisation of transport, as a part of the costs' range."""
 
-SEPARATED = "This x separates the labels: no x is best, as the value falls to 0 along it; --ridge gives a best one."
+SEPARATED = (
+    "No x is best: a direction separates the labels, and the value falls for ever along it; --ridge gives a best x."
+)
 """A logistic loss without a minimiser."""
 LATE = 10
 """Steps towards the certificate where the time is up already."""
@@ -79,7 +81,7 @@ def solve(data: Data, settings: Settings) -> Solution:
         fun=float(res.fun),
         lower=-math.inf if math.isnan(found.lower) else found.lower,
         proves=found.proves,
-        solved=math.isfinite(res.fun) and (bool(res.success) or res.fun - found.lower <= within),
+        solved=found.attained and math.isfinite(res.fun) and (bool(res.success) or res.fun - found.lower <= within),
         message=res.message.partition(" Chosen: ")[0],
         method=found.method,
         why=found.why,
@@ -110,6 +112,7 @@ class Found:
     scalars: dict[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     value_label: str = "value"
+    attained: bool = True  # False where it is proved that no x is best
 
 
 def _minimax(data: Pair, settings: Settings) -> Found:
@@ -151,14 +154,22 @@ def _lp(data: Pair, settings: Settings) -> Found:
 
 def _logistic(data: Pair, settings: Settings) -> Found:
     from ..objectives import Logistic
+    from .separable import Watch
 
     ridge = settings.ridge or 0.0
     notes = ("The ridge holds the intercept too.",) if ridge and settings.intercept else ()
     A = _matrix(data, settings)
-    found = _smooth(Logistic(A, data.b, ridge=ridge), data, settings, {"ridge": ridge}, notes)
-    if ridge == 0.0 and np.all(data.b * (A @ found.res.x) > 0.0):
-        return replace(found, notes=(*found.notes, SEPARATED))
-    return found
+    f = Logistic(A, data.b, ridge=ridge)
+    if ridge > 0.0:  # then there is a minimiser
+        return _smooth(f, data, settings, {"ridge": ridge}, notes)
+    watch = Watch(A, data.b, math.inf if settings.time_limit is None else settings.time_limit)
+    found = _smooth(f, data, settings, {"ridge": ridge}, notes, watch)
+    watch.finish(found.res.x, found.tol)
+    found = replace(found, nprod=found.nprod + watch.nprod)
+    if watch.direction is None:
+        return found
+    found.res.success, found.res.message = False, SEPARATED
+    return replace(found, attained=False, arrays=found.arrays | {"separator": watch.direction})
 
 
 def _lse(data: Pair, settings: Settings) -> Found:
@@ -169,15 +180,22 @@ def _lse(data: Pair, settings: Settings) -> Found:
     return _smooth(f, data, settings, {"ridge": ridge, "alpha": alpha}, ())
 
 
-def _smooth(f: Any, data: Pair, settings: Settings, scalars: dict[str, Any], notes: tuple[str, ...]) -> Found:
+def _smooth(
+    f: Any,
+    data: Pair,
+    settings: Settings,
+    scalars: dict[str, Any],
+    notes: tuple[str, ...],
+    callback: Callable[[np.ndarray], None] | None = None,
+) -> Found:
     """minimize, and afterwards the best lower bound on the minimum: the dual's, or the run's own with a ridge."""
     from ..minimize import minimize
     from ..result import Status
 
     tol = GRADIENT_TOL if settings.tol is None else settings.tol
-    limits = settings.limits() | {"tol": tol}
+    given = settings.limits() | {"tol": tol, "callback": callback}
     progress = settings.progress and find_spec("tqdm") is not None
-    res = minimize(f, np.zeros(f.dimension), p=settings.norm, progress=progress, trace=ROWS, **limits)
+    res = minimize(f, np.zeros(f.dimension), p=settings.norm, progress=progress, trace=ROWS, **given)
     before = f.nprod
     if not res.trace["fun"].size:  # no time for an evaluation, or x = 0 is no start: told is what there is
         res.fun, res.jac = f.value_and_grad(res.x)

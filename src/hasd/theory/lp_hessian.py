@@ -11,17 +11,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hasd.arrays import plain
 from hasd.theory._check import check
 
 
 def _scaled(z: ArrayLike, p: float) -> NDArray[Any]:
     """z / ||z||_p: the Hessian is homogeneous of degree 0, so this is exact and free of overflow."""
     check(p=p)
-    z = np.asarray(z, dtype=float)
-    top = float(np.max(np.abs(z), initial=0.0))
-    if p == math.inf or z.ndim != 1 or not 0.0 < top < math.inf:
+    vector = plain(z, "z").astype(float)
+    top = float(np.max(np.abs(vector), initial=0.0))
+    if p == math.inf or vector.ndim != 1 or not 0.0 < top < math.inf:
         raise ValueError("the Hessian of the squared l_p norm needs p < inf and a finite nonzero vector")
-    u = z / top
+    u = vector / top
     return np.asarray(u / np.sum(np.abs(u) ** p) ** (1.0 / p))
 
 
