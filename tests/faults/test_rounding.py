@@ -111,7 +111,9 @@ def bowl(x0=(3.0, 4.0), minimum=None):
 
 
 def run_on(problem, **settings):
-    return Run(problem, {"jac": True, "method": "gradient-descent", "tol": 1e-6, "maxiter": 5, **settings}, (0, 0)).execute()
+    return Run(
+        problem, {"jac": True, "method": "gradient-descent", "tol": 1e-6, "maxiter": 5, **settings}, (0, 0)
+    ).execute()
 
 
 def test_a_run_without_fault_has_no_findings_and_one_against_a_false_minimum_has():

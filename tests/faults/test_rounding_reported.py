@@ -5,6 +5,7 @@
 
 import math
 import re
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -91,7 +92,7 @@ def claims_the_truth(res, t):
 
 def test_a_gap_far_from_the_origin_is_not_below_the_true_one():
     t = np.full(3, 1e8)
-    x0 = t + [-0.00040786, 0.00051752, 0.00039959]
+    x0 = t + np.array([-0.00040786, 0.00051752, 0.00039959])
     radius = float(np.linalg.norm(x0 - t)) * (1.0 + 1e-15)
     settings = {"method": "agd", "mu": 1.0, "tol": 0.0, "gap_tol": 2.97e-13, "radius": radius, "maxiter": 1000}
     res = hasd.minimize(bowl_at(t), x0, jac=True, **settings)
@@ -109,6 +110,51 @@ def test_a_gap_far_from_the_origin_in_float32_is_not_below_the_true_one(seed):
 
 
 # Gaps are never negative.
+
+
+def values_and_minimiser(H, c):
+    """A quadratic of two variables and its minimiser in fractions; the floats are exact."""
+    (a, b), (_, d) = (tuple(map(Fraction, row)) for row in H)
+    u, v = map(Fraction, c)
+    det = a * d - b * b
+    minimiser = ((v * b - u * d) / det, (u * b - v * a) / det)
+
+    def value(x):
+        y, z = map(Fraction, x)
+        return (a * y * y + 2 * b * y * z + d * z * z) / 2 + u * y + v * z
+
+    return value, minimiser
+
+
+@pytest.mark.parametrize(
+    ("method", "H", "c", "x0"),
+    [
+        (
+            "hasd",
+            [[0.9355180506542963, 0.24558584803323374], [0.24558584803323374, 0.06466213620725048]],
+            [-4482713.967037798, -1202279.7168450735],
+            [-29974565.46971082, 132436213.55171601],
+        ),
+        (
+            "linear-coupling",
+            [[0.7054754182702433, -0.45582811379417143], [-0.45582811379417143, 0.29452656173941544]],
+            [-7547565.4088599, 4876502.792838976],
+            [56272151.41889084, 70533284.56622683],
+        ),
+        (
+            "gradient-descent",
+            [[0.8850783172389719, 0.31892397142424767], [0.31892397142424767, 0.11494073959464435]],
+            [-7263218.522294801, -2617223.37874913],
+            [7579157.057996174, 1740449.1204462782],
+        ),
+    ],
+    ids=["hasd", "linear-coupling", "gradient-descent"],
+)
+def test_a_quadratic_whose_terms_cancel_has_a_gap_that_covers_the_true_one(method, H, c, x0):
+    value, minimiser = values_and_minimiser(H, c)
+    away = math.hypot(*(float(Fraction(one) - other) for one, other in zip(x0, minimiser, strict=True)))
+    res = hasd.minimize(Quadratic(H, c), x0, method=method, p=2, maxiter=50)
+    assert res.gap(away * (1.0 + 1e-15)) >= value(res.x) - value(minimiser)
 
 
 @pytest.mark.parametrize("method", ["hasd", "agd", "hasd-qn", "hasd-cg", "hasd-subspace"])
@@ -140,3 +186,37 @@ def test_least_squares_are_never_called_unbounded(d, condition):
         V, _ = np.linalg.qr(rng.standard_normal((d, d)))
         f = LeastSquares((U * np.geomspace(1.0, 1.0 / condition, d)) @ V.T, rng.standard_normal(2 * d))
         assert is_not_accused(hasd.minimize(f, np.zeros(d), method="hasd-cg", tol=1e-10, maxiter=2000))
+
+
+def falling_sideways(bend, fall):
+    """Curved in all variables but the last, along which it falls."""
+    bend, slope = np.array([*bend, 0.0]), np.array([0.0] * len(bend) + [fall])
+    return lambda x: (float(0.5 * x @ (bend * x) + slope @ x), bend * x + slope)
+
+
+def ends_early(bend, fall, x0):
+    f = falling_sideways(bend, fall)
+    res = hasd.minimize(f, x0, jac=True, method="hasd-qn", tol=1e-9, maxfun=3000)
+    return res.status in (Status.CONVERGED.code, Status.PRECISION.code, Status.UNBOUNDED.code)
+
+
+@pytest.mark.parametrize(
+    ("bend", "fall", "x0"),
+    [
+        ((0.005759889440007955, 9452.289501673371), 0.0575, (-0.8701998630804897, 0.685656464689484, -0.5434)),
+        ((0.001158827730856074, 1.5516755616745732), 0.00897, (0.7083325959537246, 0.3291594344932971, -0.3111)),
+    ],
+    ids=["steep", "flat"],
+)
+def test_a_function_that_falls_slowly_sideways_does_not_take_sixty_thousand_evaluations(bend, fall, x0):
+    assert ends_early(bend, fall, x0)
+
+
+def test_no_function_that_falls_slowly_sideways_takes_thousands_of_evaluations():
+    slow = []
+    for seed in range(100):
+        rng = np.random.default_rng(seed)
+        bend, fall = 10.0 ** rng.uniform(-4.0, 4.0, 2), 10.0 ** rng.uniform(-8.0, -1.0)
+        if not ends_early(bend, fall, rng.uniform(-1.0, 1.0, 3)):
+            slow.append(seed)
+    assert not slow
