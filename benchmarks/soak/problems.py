@@ -159,8 +159,9 @@ def _conjugate(rng: Rng, d: int, scale: Scale) -> np.ndarray:
 
 
 def _rows(rng: Rng, n: int, d: int, condition: float) -> np.ndarray:
-    """Full columns, or two of them dependent or nearly so."""
-    A = rng.standard_normal((n, d)) * np.geomspace(1.0, 1.0 / math.sqrt(condition), d)
+    """Columns of falling size, rarely so small that A itself is of that condition; two may be dependent, or nearly."""
+    least = 1.0 / (condition if rng.random() < 0.2 else math.sqrt(condition))
+    A = rng.standard_normal((n, d)) * np.geomspace(1.0, least, d)
     if d > 1 and rng.random() < 0.3:
         A[:, -1] = A[:, 0] + rng.choice([0.0, 1.0 / condition]) * rng.standard_normal(n)
     return A
