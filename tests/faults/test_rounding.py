@@ -8,6 +8,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from decimal import Decimal, localcontext
+from functools import cache
 from itertools import islice
 from pathlib import Path
 from types import SimpleNamespace
@@ -158,6 +159,7 @@ def test_derivatives_are_those_of_the_formula(kind):
         assert max(abs(turn - H @ u)) <= Decimal("1e-12") * max(abs(H) @ u)
 
 
+@cache
 def plain(kind):
     """A problem of that kind in float64 and near the origin, where rounding is small."""
     for number in range(1000):
