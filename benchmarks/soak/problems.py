@@ -212,7 +212,7 @@ def _symmetric_softmax(rng: Rng, d: int, scale: Scale) -> tuple[Loss | None, dic
 
 
 def _softmax_of_x(rng: Rng, d: int, scale: Scale) -> tuple[Loss | None, dict[str, Any]]:
-    ridge = scale.f / scale.x**2 * _magnitude(rng, -8, 0) if rng.random() < 0.5 else 0.0
+    ridge = _magnitude(rng, -8, 0) / scale.x if rng.random() < 0.5 else 0.0
     b = scale.centre.astype(scale.dtype)
     data = {"A": np.eye(d), "b": b, "alpha": scale.x * _magnitude(rng, -1, 1), "ridge": ridge}
     return losses.SYMMETRIC_SOFTMAX, data
@@ -237,9 +237,9 @@ def _transport(rng: Rng, d: int, scale: Scale) -> tuple[Loss | None, dict[str, A
     """LogSumExp of the operator with two ones a row; masses that sum to 1 exactly, or f were unbounded below."""
     n, m = (int(size) for size in rng.integers(2, 4, 2))
     A = np.concatenate((np.kron(np.eye(n), np.ones((m, 1))), np.kron(np.ones((n, 1)), np.eye(m))), axis=1)
-    C = (scale.f * rng.random(n * m)).astype(scale.dtype)
+    C = (scale.x * rng.random(n * m)).astype(scale.dtype)
     masses = np.concatenate([rng.multinomial(1024 - k, np.full(k, 1.0 / k)) + 1 for k in (n, m)]) / 1024.0
-    return losses.LOG_SUM_EXP, {"A": A, "b": C, "alpha": scale.f * _magnitude(rng, -1.5, 0), "c": -masses, "n": n}
+    return losses.LOG_SUM_EXP, {"A": A, "b": C, "alpha": scale.x * _magnitude(rng, -1.5, 0), "c": -masses, "n": n}
 
 
 Maker = Callable[[Rng, int, Scale], tuple[Loss | None, dict[str, Any]]]
