@@ -2,8 +2,9 @@
 PYTHON ?= python3
 BIN := .venv/bin
 OUT ?= demo
+MINUTES ?= 30
 
-.PHONY: help demo test test-all coverage mutation bench docs lint clean
+.PHONY: help demo test test-all coverage mutation bench soak docs lint clean
 
 help:
 	@echo "make demo      the paper's comparison: figure, rows and report in $(OUT)/ (under two minutes)"
@@ -12,6 +13,7 @@ help:
 	@echo "make coverage  the same, with the lines of src/hasd that no test runs (at most 5%; about half an hour)"
 	@echo "make mutation  changes to geometry, estimate and search that no test notices (up to half an hour)"
 	@echo "make bench     benchmarks against other solvers"
+	@echo "make soak      random problems against exact references for MINUTES=30; what it finds becomes files in soak/"
 	@echo "make docs      the documentation, its examples executed, in docs/_build/html"
 	@echo "make lint      ruff and mypy"
 	@echo "make clean     remove .venv and what was made"
@@ -42,6 +44,9 @@ mutation: .venv/.with-mutation
 bench: .venv/.with-bench
 	$(BIN)/python -m benchmarks
 
+soak: .venv/.with-unit
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/python -m benchmarks.rounding --minutes $(MINUTES)
+
 docs: .venv/.with-test
 	$(BIN)/python -m pytest -q --doctest-glob="*.md" -p no:cacheprovider README.md docs
 	$(BIN)/python -m sphinx -q -W --keep-going -b html docs docs/_build/html
@@ -53,4 +58,4 @@ lint: .venv/.with-lint
 	$(BIN)/mypy
 
 clean:
-	rm -rf .venv $(OUT) build dist docs/_build docs/gallery mutants .coverage* .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv $(OUT) soak build dist docs/_build docs/gallery mutants .coverage* .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -19,7 +19,7 @@ from benchmarks.problems import Problem, Spec
 from benchmarks.reference import find
 
 TOLERANCE = 1e-8
-SLOW: tuple[str, ...] = ()
+SLOW = ("lse-20000x2000-mu1e-3", "lse-20000x2000-mu1e-6")
 """Left out: a run takes more than a minute."""
 
 

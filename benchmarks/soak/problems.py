@@ -122,6 +122,8 @@ def _attempt(rng: Rng, kind: str) -> Problem | None:
     d = int(rng.integers(1, 7))
     scale = _scale(rng, d, single, data_type)
     name = kind.removesuffix(", black box")
+    if name != kind and data_type is np.float32:  # a black box is taken to be as good as its argument
+        x_type = np.float32
     loss, data = MAKERS[name](rng, d, scale)
     code = CALLABLES.get(name) or OBJECTIVES[name] + ("" if name == kind else ".value_and_grad")
     d = data["A"].shape[1] if "A" in data else d
@@ -159,8 +161,9 @@ def _conjugate(rng: Rng, d: int, scale: Scale) -> np.ndarray:
 
 
 def _rows(rng: Rng, n: int, d: int, condition: float) -> np.ndarray:
-    """Full columns, or two of them dependent or nearly so."""
-    A = rng.standard_normal((n, d)) * np.geomspace(1.0, 1.0 / math.sqrt(condition), d)
+    """Columns of falling size, rarely so small that A itself is of that condition; two may be dependent, or nearly."""
+    least = 1.0 / (condition if rng.random() < 0.2 else math.sqrt(condition))
+    A = rng.standard_normal((n, d)) * np.geomspace(1.0, least, d)
     if d > 1 and rng.random() < 0.3:
         A[:, -1] = A[:, 0] + rng.choice([0.0, 1.0 / condition]) * rng.standard_normal(n)
     return A
@@ -211,7 +214,7 @@ def _symmetric_softmax(rng: Rng, d: int, scale: Scale) -> tuple[Loss | None, dic
 
 
 def _softmax_of_x(rng: Rng, d: int, scale: Scale) -> tuple[Loss | None, dict[str, Any]]:
-    ridge = scale.f / scale.x**2 * _magnitude(rng, -8, 0) if rng.random() < 0.5 else 0.0
+    ridge = _magnitude(rng, -8, 0) / scale.x if rng.random() < 0.5 else 0.0
     b = scale.centre.astype(scale.dtype)
     data = {"A": np.eye(d), "b": b, "alpha": scale.x * _magnitude(rng, -1, 1), "ridge": ridge}
     return losses.SYMMETRIC_SOFTMAX, data
@@ -236,9 +239,9 @@ def _transport(rng: Rng, d: int, scale: Scale) -> tuple[Loss | None, dict[str, A
     """LogSumExp of the operator with two ones a row; masses that sum to 1 exactly, or f were unbounded below."""
     n, m = (int(size) for size in rng.integers(2, 4, 2))
     A = np.concatenate((np.kron(np.eye(n), np.ones((m, 1))), np.kron(np.ones((n, 1)), np.eye(m))), axis=1)
-    C = (scale.f * rng.random(n * m)).astype(scale.dtype)
+    C = (scale.x * rng.random(n * m)).astype(scale.dtype)
     masses = np.concatenate([rng.multinomial(1024 - k, np.full(k, 1.0 / k)) + 1 for k in (n, m)]) / 1024.0
-    return losses.LOG_SUM_EXP, {"A": A, "b": C, "alpha": scale.f * _magnitude(rng, -1.5, 0), "c": -masses, "n": n}
+    return losses.LOG_SUM_EXP, {"A": A, "b": C, "alpha": scale.x * _magnitude(rng, -1.5, 0), "c": -masses, "n": n}
 
 
 Maker = Callable[[Rng, int, Scale], tuple[Loss | None, dict[str, Any]]]

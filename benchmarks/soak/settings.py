@@ -13,6 +13,8 @@ from benchmarks.soak.problems import Problem, Rng
 NORMS = (2.0, 2.5, 3.0, 10.0, math.inf)
 ITERATIONS, EVALUATIONS = 300, 20_000
 """The longest run; and no search may be endless."""
+FAVOURITES = ("auto", "hasd-qn", "hasd-subspace", "hasd-cg", "hasd-cg")
+"""Drawn more often: what users get by default, and what few functions can be given to."""
 
 
 def draw(rng: Rng, problem: Problem) -> dict[str, Any]:
@@ -49,4 +51,5 @@ def applicable(problem: Problem, settings: dict[str, Any]) -> list[str]:
         barred.add("hasd-cg")
     if settings.get("mu", problem.ridge) == 0.0:
         barred.add("hasd-restart")
-    return ["auto", *(name for name in hasd.methods() if name not in barred)]
+    names = ["auto", *hasd.methods(), *FAVOURITES]
+    return [name for name in names if name not in barred]

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from decimal import Decimal, localcontext
+from functools import cache
 from itertools import islice
 from pathlib import Path
 from types import SimpleNamespace
@@ -111,7 +112,9 @@ def bowl(x0=(3.0, 4.0), minimum=None):
 
 
 def run_on(problem, **settings):
-    return Run(problem, {"jac": True, "method": "gradient-descent", "tol": 1e-6, "maxiter": 5, **settings}, (0, 0)).execute()
+    return Run(
+        problem, {"jac": True, "method": "gradient-descent", "tol": 1e-6, "maxiter": 5, **settings}, (0, 0)
+    ).execute()
 
 
 def test_a_run_without_fault_has_no_findings_and_one_against_a_false_minimum_has():
@@ -156,6 +159,7 @@ def test_derivatives_are_those_of_the_formula(kind):
         assert max(abs(turn - H @ u)) <= Decimal("1e-12") * max(abs(H) @ u)
 
 
+@cache
 def plain(kind):
     """A problem of that kind in float64 and near the origin, where rounding is small."""
     for number in range(1000):
