@@ -79,8 +79,8 @@ class Source(Protocol):
         """f(x)."""
         ...
 
-    def value_and_grad(self, x: Array) -> tuple[float, Array]:
-        """f(x) and grad f(x)."""
+    def value_and_grad(self, x: Array, deadline: float = math.inf) -> tuple[float, Array]:
+        """f(x) and grad f(x); what takes several evaluations begins none of them after the deadline."""
         ...
 
     def charge(self) -> None:
@@ -99,6 +99,12 @@ class Source(Protocol):
     def precision(self) -> float:
         """The relative error of its values beyond that of x's own numbers."""
         ...
+
+
+def refuse_late(deadline: float) -> None:
+    """Stop where the clock has reached the deadline."""
+    if time.perf_counter() >= deadline:
+        raise Stop(Status.TIME)
 
 
 def as_scalar(value: Any, name: str = "fun") -> float:
@@ -190,7 +196,7 @@ class BlackBox:
         self.nfev += 1
         return as_scalar(self._call(self.fun, x))
 
-    def value_and_grad(self, x: Array) -> tuple[float, Array]:
+    def value_and_grad(self, x: Array, deadline: float = math.inf) -> tuple[float, Array]:
         """f(x) and grad f(x)."""
         if self.jac is True:
             self.charge()
@@ -204,10 +210,11 @@ class BlackBox:
         if callable(self.jac):
             self.njev += 1
             return f, as_gradient(self._call(self.jac, x), x)
+        g = as_gradient(self._differences(x, f, deadline), x)
         self.njev += 1
-        return f, as_gradient(self._differences(x, f), x)
+        return f, g
 
-    def _differences(self, x: Array, f: float) -> Array:
+    def _differences(self, x: Array, f: float, deadline: float) -> Array:
         """The slopes of chords of f: one more evaluation for each variable."""
         start = to_numpy(x).astype(np.float64)
         step = math.sqrt(resolution(x)) * np.maximum(1.0, np.abs(start))
@@ -215,8 +222,11 @@ class BlackBox:
         known = [f]  # SciPy asks for f(x) first, which is known
 
         def value(y: np.ndarray) -> float:
+            if known:
+                return known.pop()
+            refuse_late(deadline)
             try:
-                return known.pop() if known else self.value(like(y, x))
+                return self.value(like(y, x))
             except StopIteration as error:
                 raise _Carried(error) from error
 
@@ -272,8 +282,8 @@ class ObjectiveSource:
         self.nfev += 1
         self.njev += 1
 
-    def value_and_grad(self, x: Array) -> tuple[float, Array]:
-        """f(x) and grad f(x)."""
+    def value_and_grad(self, x: Array, deadline: float = math.inf) -> tuple[float, Array]:
+        """f(x) and grad f(x), in one evaluation."""
         self.charge()
         return self.objective.value_and_grad(x)
 
@@ -304,13 +314,12 @@ class Oracle:
     def _check_budget(self, price: int = 1) -> None:
         if self.maxfun < math.inf and self.counts[0] + price > self.maxfun:
             raise Stop(Status.MAXFUN)
-        if time.perf_counter() >= self.deadline:
-            raise Stop(Status.TIME)
+        refuse_late(self.deadline)
 
     def evaluate(self, x: Array) -> Evaluation:
         """f and g at x, counted against the budget."""
         self._check_budget(self.source.price(x))
-        e = self.evaluation(x, *self.source.value_and_grad(x))
+        e = self.evaluation(x, *self.source.value_and_grad(x, self.deadline))
         if e.f == -math.inf:
             raise Stop(Status.UNBOUNDED)
         if e.finite and (self.best is None or e.f < self.best.f):
