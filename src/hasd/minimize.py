@@ -89,9 +89,9 @@ def minimize(
         Stop when ||g||_{p*} <= max(tol ||g_0||_{p*}, gtol).  With tol=0 and no gtol only g = 0, machine precision or a
         limit ends the run.
     maxiter, maxfun, time_limit : optional
-        Limits on iterations (100000 where no limit at all is given), evaluations and seconds.  The
-        method begins no evaluation beyond them, also within finite differences; the gradient at the point that is
-        returned may still be taken.
+        Limits on iterations (100000 where no limit at all is given), evaluations and seconds.  The method
+        begins no evaluation beyond them, also within finite differences; the gradient at the point that is returned may
+        still be taken.
     callback : callable, optional
         As in SciPy: ``callback(x)`` or ``callback(*, intermediate_result)``; raising StopIteration ends the run.
     progress : bool

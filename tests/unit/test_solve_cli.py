@@ -393,6 +393,6 @@ def test_on_a_terminal_a_solver_without_a_bar_shows_the_time(table):
 
 def test_import_stays_light():
     """Neither the package nor the command line loads what only some files or figures need."""
-    heavy = "{'pandas', 'sklearn', 'matplotlib', 'pyarrow', 'tqdm'}"
+    heavy = "{'pandas', 'sklearn', 'matplotlib', 'pyarrow', 'tqdm', 'torch', 'jax', 'optax', 'optimistix', 'dask'}"
     code = f"import sys, hasd, hasd.cli; sys.exit(len({heavy} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
