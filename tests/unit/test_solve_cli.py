@@ -198,6 +198,7 @@ def test_without_matplotlib(capsys, table, tmp_path, monkeypatch):
         ((), "required: FILE, --problem"),
         (("x.csv",), "required: --problem"),
         (("x.csv", "--problem", "moon"), "invalid choice: 'moon'"),
+        (("x.csv", "--problem", "mimimax"), "argument --problem: unknown problem 'mimimax'; did you mean 'minimax'?"),
         (("x.csv", "--problem", "lse", "--power", "3"), "--power is for lp, not for lse"),
         (("x.csv", "--problem", "lp", "--norm", "3"), "--norm is for logistic and lse, not for lp"),
         (("x.csv", "--problem", "lse", "--intercept"), "--intercept is for minimax, lp and logistic, not for lse"),
