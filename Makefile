@@ -3,18 +3,19 @@ PYTHON ?= python3
 BIN := .venv/bin
 OUT ?= demo
 
-.PHONY: help demo test test-all coverage mutation bench docs lint clean
+.PHONY: help demo test test-all test-oldest coverage mutation bench docs lint clean
 
 help:
 	@echo "make demo      the paper's comparison: figure, rows and report in $(OUT)/ (under two minutes)"
 	@echo "make test      the test suite"
 	@echo "make test-all  the test suite with every optional library (PyTorch, JAX, Dask, benchopt)"
+	@echo "make test-oldest  the test suite with the oldest versions that pyproject.toml declares, in .venv-oldest"
 	@echo "make coverage  the same, with the lines of src/hasd that no test runs (at most 5%; about half an hour)"
 	@echo "make mutation  changes to geometry, estimate and search that no test notices (up to half an hour)"
 	@echo "make bench     benchmarks against other solvers"
 	@echo "make docs      the documentation, its examples executed, in docs/_build/html"
 	@echo "make lint      ruff and mypy"
-	@echo "make clean     remove .venv and what was made"
+	@echo "make clean     remove .venv, .venv-oldest and what was made"
 
 .venv/bin/pip:
 	$(PYTHON) -m venv .venv
@@ -31,6 +32,17 @@ test: .venv/.with-unit
 
 test-all: .venv/.with-test
 	$(BIN)/python -m pytest -q -n auto --dist loadgroup -rs
+
+.venv-oldest/.ready: pyproject.toml .ci/oldest.py
+	rm -rf .venv-oldest
+	$(or $(shell command -v python3.11),$(PYTHON)) -m venv .venv-oldest  # the oldest versions have wheels for the oldest Python
+	.venv-oldest/bin/python .ci/oldest.py > .venv-oldest/pins.txt
+	.venv-oldest/bin/pip install --quiet --disable-pip-version-check --only-binary :all: \
+		--constraint .venv-oldest/pins.txt --editable ".[oldest]"
+	@touch $@
+
+test-oldest: .venv-oldest/.ready
+	.venv-oldest/bin/python -m pytest -q -n auto --dist loadgroup
 
 coverage: .venv/.with-test
 	$(BIN)/python -m pytest -q -n auto --dist loadgroup --cov --cov-report=term
@@ -53,4 +65,4 @@ lint: .venv/.with-lint
 	$(BIN)/mypy
 
 clean:
-	rm -rf .venv $(OUT) build dist docs/_build docs/gallery mutants .coverage* .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-oldest $(OUT) build dist docs/_build docs/gallery mutants .coverage* .pytest_cache .mypy_cache .ruff_cache .hypothesis
