@@ -9,7 +9,7 @@ help:
 	@echo "make demo      the paper's comparison: figure, rows and report in $(OUT)/ (under two minutes)"
 	@echo "make test      the test suite"
 	@echo "make test-all  the test suite with every optional library (PyTorch, JAX, Dask, benchopt)"
-	@echo "make test-oldest  the test suite with the oldest versions that pyproject.toml declares, in .venv-oldest"
+	@echo "make test-oldest  the same as test with the oldest versions that pyproject.toml declares (Python 3.11, or 3.12)"
 	@echo "make coverage  the same, with the lines of src/hasd that no test runs (at most 5%; about half an hour)"
 	@echo "make mutation  changes to geometry, estimate and search that no test notices (up to half an hour)"
 	@echo "make bench     benchmarks against other solvers"
@@ -33,12 +33,13 @@ test: .venv/.with-unit
 test-all: .venv/.with-test
 	$(BIN)/python -m pytest -q -n auto --dist loadgroup -rs
 
+# The oldest versions are installed from wheels, and those are there for the oldest Python.
 .venv-oldest/.ready: pyproject.toml .ci/oldest.py
 	rm -rf .venv-oldest
-	$(or $(shell command -v python3.11),$(PYTHON)) -m venv .venv-oldest  # the oldest versions have wheels for the oldest Python
+	$(or $(shell command -v python3.11),$(PYTHON)) -m venv .venv-oldest
 	.venv-oldest/bin/python .ci/oldest.py > .venv-oldest/pins.txt
 	.venv-oldest/bin/pip install --quiet --disable-pip-version-check --only-binary :all: \
-		--constraint .venv-oldest/pins.txt --editable ".[oldest]"
+		--requirement .venv-oldest/pins.txt --editable ".[oldest]"
 	@touch $@
 
 test-oldest: .venv-oldest/.ready
