@@ -8,8 +8,8 @@ OUT ?= demo
 help:
 	@echo "make demo      the paper's comparison: figure, rows and report in $(OUT)/ (under two minutes)"
 	@echo "make test      the test suite"
+	@echo "make test-oldest  the same, with the oldest versions that pyproject.toml declares, on Python 3.11 where it is there"
 	@echo "make test-all  the test suite with every optional library (PyTorch, JAX, Dask, benchopt)"
-	@echo "make test-oldest  the same as test with the oldest versions that pyproject.toml declares (Python 3.11, or 3.12)"
 	@echo "make coverage  the same, with the lines of src/hasd that no test runs (at most 5%; about half an hour)"
 	@echo "make mutation  changes to geometry, estimate and search that no test notices (up to half an hour)"
 	@echo "make bench     benchmarks against other solvers"
