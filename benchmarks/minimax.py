@@ -51,7 +51,7 @@ def polynomial(n: int, d: int) -> Callable[[np.random.Generator], tuple[np.ndarr
 def sparse(n: int, d: int, density: float) -> Callable[[np.random.Generator], tuple[Any, np.ndarray]]:
     """Random places."""
     return lambda rng: (
-        scipy.sparse.random_array((n, d), density=density, rng=rng, format="csr"),
+        scipy.sparse.random_array((n, d), density=density, random_state=rng, format="csr"),
         rng.standard_normal(n),
     )
 

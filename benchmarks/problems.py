@@ -164,7 +164,7 @@ def cancer(mu: float, seed: int) -> Problem:
 def sparse_logistic(n: int, d: int, density: float, mu: float, seed: int) -> Problem:
     """Normal entries at random places, labels from a sparse model with noise."""
     rng = np.random.default_rng(seed)
-    A = scipy.sparse.random(n, d, density, "csr", rng=rng, data_rvs=rng.standard_normal)
+    A = scipy.sparse.random(n, d, density, "csr", random_state=rng, data_rvs=rng.standard_normal)
     model = rng.standard_normal(d) * (rng.random(d) < 0.1)
     y = np.where(A @ model + 0.5 * rng.standard_normal(n) > 0.0, 1.0, -1.0)
     return logistic(A, y, mu)

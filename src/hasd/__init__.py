@@ -1,5 +1,10 @@
 """hasd: accelerated steepest descent for smooth convex functions in any l_p norm, with certificates."""
 
+import sys
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
 from . import objectives, theory
 from .compare import Comparison, compare
 from .geometry import Geometry, Lp, convert_smoothness
@@ -9,6 +14,12 @@ from .minimize import iterate, minimize
 from .problems import balance, chebyshev, lp_fit, transport
 from .result import Status
 from .version import VERSION as __version__
+
+if TYPE_CHECKING:
+    from . import dask as dask
+    from . import jax as jax
+    from . import sklearn as sklearn
+    from . import torch as torch
 
 __all__ = [
     "Comparison",
@@ -31,3 +42,20 @@ __all__ = [
     "theory",
     "transport",
 ]
+
+_ADAPTERS = ("dask", "jax", "sklearn", "torch")
+"""Modules for the libraries of the same names: loaded on first use, not with the package."""
+
+
+def __dir__() -> list[str]:
+    """The package's names, with the adapters whose libraries are installed."""
+    return sorted([*__all__, *(name for name in _ADAPTERS if find_spec(name) is not None)])
+
+
+if not TYPE_CHECKING:  # a type checker would take every name for known
+
+    def __getattr__(name: str) -> Any:
+        """An adapter; where its library is missing, its ImportError says so."""
+        if name in _ADAPTERS:
+            return import_module(f"{__name__}.{name}")
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name, obj=sys.modules[__name__])

@@ -7,6 +7,7 @@ import math
 import numbers
 import os
 import sys
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,11 @@ NOTHING = Sizes(0.0, 0.0, 0.0, 1, 0.0)
 """The sizes of no evaluation at all, to ask an objective whether its data tell its rounding."""
 DEFAULT_MAXITER = 100_000
 """Where the caller sets no limit at all."""
+DIFFERENTIATED = {
+    "torch": "hasd.torch.minimize takes it from autograd",
+    "jax.numpy": "give jac=jax.grad(fun), or use hasd.jax",
+}
+"""What to do instead of finite differences, for the libraries that differentiate by themselves."""
 
 
 def number(name: str, value: Any, *, least: float, strict: bool = False, finite: bool = True) -> float:
@@ -135,6 +141,9 @@ def source(fun: Any, jac: Any, args: Any, x0: Array) -> Source:
         raise TypeError(f"jac must be a callable, True (fun returns f and g) or None, got {shown(jac)}")
     if jac is None and hasattr(fun, "value_and_grad"):
         jac, fun = True, fun.value_and_grad
+    if jac is None and (better := DIFFERENTIATED.get(library(x0))) is not None:
+        each = f"finite differences of {x0.shape[0] + 1} evaluations in {str(x0.dtype).removeprefix('torch.')}"
+        warnings.warn(f"without jac, each gradient is taken by {each}: {better}", UserWarning, stacklevel=4)
     return BlackBox(fun, jac, args if isinstance(args, tuple) else (args,))
 
 

@@ -19,7 +19,7 @@ from .arrays import Array, double, like
 from .geometry import Geometry
 from .methods import choose, make
 from .methods.base import Method, Problem, State
-from .methods.options import word
+from .methods.options import parameters, unknown, word
 from .oracle import Evaluation, Oracle, Source
 from .progress import Progress
 from .result import Status, Stop
@@ -89,7 +89,9 @@ def minimize(
         Stop when ||g||_{p*} <= max(tol ||g_0||_{p*}, gtol).  tol=None stands for 1e-6, or 0 where gap_tol is given.
         With tol=0 and no gtol only g = 0, a gap within gap_tol, machine precision or a limit ends the run.
     maxiter, maxfun, time_limit : optional
-        Limits on iterations (100000 where no limit at all is given), evaluations and seconds.
+        Limits on iterations (100000 where no limit at all is given), evaluations and seconds.  The method
+        begins no evaluation beyond them, also within finite differences; the gradient at the point that is returned may
+        still be taken.
     callback : callable, optional
         As in SciPy: ``callback(x)`` or ``callback(*, intermediate_result)``; raising StopIteration ends the run.
     progress : bool
@@ -139,7 +141,7 @@ def minimize(
     """
     scipy_style.refuse_foreign(bounds, constraints, options)
     fun, jac = scipy_style.unwrapped(fun, jac)
-    setup = _set_up(fun, x0, args, method, jac, p, L, mu, options)
+    setup = _set_up(minimize, fun, x0, args, method, jac, p, L, mu, options)
     relative = inputs.tolerance(tol, gap_tol)
     gtol = 0.0 if gtol is None else inputs.number("gtol", gtol, least=0.0)
     limit, budget, seconds = inputs.limits(maxiter, maxfun, time_limit)
@@ -209,7 +211,7 @@ def iterate(
     >>> bool(f(state.x) < 1e-5)
     True
     """
-    setup = _set_up(fun, x0, args, method, jac, p, L, mu, options)
+    setup = _set_up(iterate, fun, x0, args, method, jac, p, L, mu, options)
     problem = setup.problem(Oracle(setup.source))
     start = _first(problem.oracle, setup)
     return iter(()) if isinstance(start, tuple) else _until_stop(problem, loop.states(problem, setup.method, start))
@@ -247,29 +249,41 @@ class SetUp(NamedTuple):
 
 
 def _set_up(
-    fun: Any, x0: Any, args: Any, method: Any, jac: Any, p: Any, L: Any, mu: Any, options: dict[str, Any]
+    caller: Callable[..., Any],
+    fun: Any,
+    x0: Any,
+    args: Any,
+    method: Any,
+    jac: Any,
+    p: Any,
+    L: Any,
+    mu: Any,
+    options: dict[str, Any],
 ) -> SetUp:
-    """Check what describes the problem; nothing is evaluated."""
+    """Check what describes the problem, as the caller was given it; nothing is evaluated."""
     x_start = inputs.start(x0)
     source = inputs.source(fun, jac, args, x_start)
-    chosen, why = _method(method, options, fun, p, L)
+    chosen, why = _method(caller, method, options, fun, p, L)
     smoothness = None if L is None else inputs.number("L", L, least=0.0, strict=True)
     convexity = inputs.strong_convexity(mu, fun, smoothness)
     inputs.requirements(chosen, fun, convexity)
     return SetUp(x_start, source, chosen, why, inputs.geometry(p, chosen.default_p), smoothness, convexity)
 
 
-def _method(method: Any, options: dict[str, Any], fun: Any, p: Any, L: Any) -> tuple[Method, str]:
+def _method(
+    caller: Callable[..., Any], method: Any, options: dict[str, Any], fun: Any, p: Any, L: Any
+) -> tuple[Method, str]:
     """The method, and why "auto" took it: a norm or a constant that is given is meant for the method they govern."""
     if isinstance(method, str):
         name, why = method, ""
         if method == "auto":
             name, why = ("hasd", "") if p is not None or L is not None else choose(fun)
-        return make(name, options), why
+        return make(name, options, caller), why
     if isinstance(method, type) or not isinstance(method, Method):
         raise TypeError(f"method must be a name or an object with name, default_p, init and step, got {method!r}")
     if options:
-        raise TypeError(f"unknown option {next(iter(options))!r}: a method object carries its own options")
+        carried = "a method object carries its own options"
+        raise TypeError(unknown("option", next(iter(options)), parameters(caller), carried))
     return method, ""
 
 

@@ -91,8 +91,8 @@ class Source(Protocol):
         """f(x)."""
         ...
 
-    def value_and_grad(self, x: Array) -> tuple[float, Array]:
-        """f(x) and grad f(x)."""
+    def value_and_grad(self, x: Array, deadline: float = math.inf) -> tuple[float, Array]:
+        """f(x) and grad f(x); what takes several evaluations begins none of them after the deadline."""
         ...
 
     def charge(self) -> None:
@@ -115,6 +115,12 @@ class Source(Protocol):
     def doubt(self, x: Array, f: float, g: Array, image: float | None = None) -> Doubt:
         """What f and g may be off by; image: as in `Objective.doubt`."""
         ...
+
+
+def refuse_late(deadline: float) -> None:
+    """Stop where the clock has reached the deadline."""
+    if time.perf_counter() >= deadline:
+        raise Stop(Status.TIME)
 
 
 def as_scalar(value: Any, name: str = "fun") -> float:
@@ -221,7 +227,7 @@ class BlackBox:
         self.nfev += 1
         return as_scalar(self._call(self.fun, x))
 
-    def value_and_grad(self, x: Array) -> tuple[float, Array]:
+    def value_and_grad(self, x: Array, deadline: float = math.inf) -> tuple[float, Array]:
         """f(x) and grad f(x)."""
         if self.jac is True:
             self.charge()
@@ -235,8 +241,9 @@ class BlackBox:
         if callable(self.jac):
             self.njev += 1
             return f, self._gradient(self._call(self.jac, x), x)
+        g = as_gradient(self._differences(x, f, deadline), x)
         self.njev += 1
-        return f, as_gradient(self._differences(x, f), x)
+        return f, g
 
     def _gradient(self, value: Any, x: Array) -> Array:
         """The gradient like x; one in coarser numbers tells that the function is computed in such."""
@@ -244,7 +251,7 @@ class BlackBox:
             self.precision = max(self.precision, resolution(value))
         return as_gradient(value, x)
 
-    def _differences(self, x: Array, f: float) -> Array:
+    def _differences(self, x: Array, f: float, deadline: float) -> Array:
         """The slopes of chords of f: one more evaluation for each variable."""
         start = to_numpy(x).astype(np.float64)
         step = _step(np.abs(start), resolution(x))
@@ -252,8 +259,11 @@ class BlackBox:
         known = [f]  # SciPy asks for f(x) first, which is known
 
         def value(y: np.ndarray) -> float:
+            if known:
+                return known.pop()
+            refuse_late(deadline)
             try:
-                return known.pop() if known else self.value(like(y, x))
+                return self.value(like(y, x))
             except StopIteration as error:
                 raise _Carried(error) from error
 
@@ -314,8 +324,8 @@ class ObjectiveSource:
         self.nfev += 1
         self.njev += 1
 
-    def value_and_grad(self, x: Array) -> tuple[float, Array]:
-        """f(x) and grad f(x)."""
+    def value_and_grad(self, x: Array, deadline: float = math.inf) -> tuple[float, Array]:
+        """f(x) and grad f(x), in one evaluation."""
         self.charge()
         return self.objective.value_and_grad(x)
 
@@ -351,13 +361,12 @@ class Oracle:
     def _check_budget(self, price: int = 1) -> None:
         if self.maxfun < math.inf and self.counts[0] + price > self.maxfun:
             raise Stop(Status.MAXFUN)
-        if self.exhausted:
-            raise Stop(Status.TIME)
+        refuse_late(self.deadline)
 
     def evaluate(self, x: Array) -> Evaluation:
         """f and g at x, counted against the budget."""
         self._check_budget(self.source.price(x))
-        e = self.evaluation(x, *self.source.value_and_grad(x))
+        e = self.evaluation(x, *self.source.value_and_grad(x, self.deadline))
         if e.f == -math.inf:
             raise Stop(Status.UNBOUNDED)
         if e.finite and (self.best is None or e.f < self.best.f):

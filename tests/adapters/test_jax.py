@@ -287,26 +287,56 @@ def test_an_exponent_cannot_be_traced():
 
 ALONE = """
 import sys, hasd
-assert "jax" not in sys.modules
-for missing in ("jax", "optimistix", "optax"):
-    sys.modules[missing] = None
-    try:
-        import hasd.jax
-    except ImportError as error:
-        assert "hasd.jax needs jax, optimistix and optax" in str(error) and missing in str(error), error
-        assert str(error).endswith('pip install "hasd[jax]"'), error
-    else:
-        raise AssertionError(missing)
-    for name in [name for name in sys.modules if name.partition(".")[0] in (missing, "equinox", "optimistix")]:
-        del sys.modules[name]
+assert not {"jax", "equinox", "optimistix", "optax"} & set(sys.modules)
 import jax
 before = dict(jax.config.values)
 import hasd.jax
+hasd.jax.HASD(), hasd.jax.hasd()
 assert dict(jax.config.values) == before
 """
 
 
-def test_importing_says_what_is_missing_and_changes_no_setting():
-    """hasd itself needs none of it."""
-    done = subprocess.run([sys.executable, "-W", "error", "-c", ALONE], capture_output=True, text=True, check=False)
+def run(code):
+    done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_importing_changes_no_setting():
+    """hasd itself needs none of it."""
+    run(ALONE)
+
+
+BY_OPTIMISTIX = """
+import jax.numpy as jnp, optimistix
+found = optimistix.minimise(lambda x, b: jnp.sum((x - b) ** 2), hasd.jax.HASD(2.0, p=2), jnp.zeros(2), jnp.ones(2))
+assert jnp.allclose(found.value, 1.0)
+"""
+BY_OPTAX = """
+import jax.numpy as jnp, optax
+optimiser = hasd.jax.hasd(2.0, p=2)
+updates, state = optimiser.update(jnp.full(2, -2.0), optimiser.init(jnp.zeros(2)), jnp.zeros(2))
+assert jnp.allclose(hasd.jax.eval_params(state), 1.0)
+"""
+
+
+@pytest.mark.parametrize(
+    ("missing", "used", "needs", "works"),
+    [
+        ("jax", "hasd.jax", "JAX", ""),
+        ("optimistix", "hasd.jax.HASD", "optimistix", BY_OPTAX),
+        ("equinox", "hasd.jax.HASD", "optimistix", BY_OPTAX),
+        ("optax", "hasd.jax.hasd", "optax", BY_OPTIMISTIX),
+    ],
+)
+def test_a_missing_library_is_named_by_what_needs_it_and_by_nothing_else(missing, used, needs, works):
+    run(f"""
+import sys, hasd
+sys.modules[{missing!r}] = None
+try:
+    {used}()
+except ImportError as error:
+    assert str(error) == '{used} needs {needs}: pip install "hasd[jax]"', error
+else:
+    raise AssertionError("{missing} is not missed")
+{works}
+""")

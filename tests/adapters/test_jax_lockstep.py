@@ -14,7 +14,6 @@ import pytest
 
 pytest.importorskip("jax")
 pytest.importorskip("optimistix")
-pytest.importorskip("optax")
 
 import equinox as eqx
 import jax

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 pytest.importorskip("jax")
-pytest.importorskip("optimistix")
 pytest.importorskip("optax")
 
 import jax

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+import scipy
 import scipy.optimize as so
 
 import hasd
@@ -390,6 +391,7 @@ class TestGlobalMethods:
         np.testing.assert_allclose(res.fun, value(SOLUTION), atol=1e-8)
         assert res.njev > 0
 
+    @pytest.mark.skipif(scipy.__version__ < "1.17", reason="before SciPy 1.17 polish is True or False")
     def test_differential_evolution_gives_its_bounds_to_polish(self):
         evolve = functools.partial(so.differential_evolution, value, [(-5.0, 5.0)] * 3, maxiter=3)
         res = evolve(polish=lambda f, x0, bounds, constraints: hasd.minimize(f, x0))

@@ -15,11 +15,14 @@ from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from hasd.problems.chebyshev import chebyshev
 from hasd.problems.lp import lp_fit
 from hasd.sklearn import LpRegressor, MinimaxRegressor
+
+with pytest.MonkeyPatch.context() as patch:  # without it the checks of scikit-learn 1.6 refuse to be imported
+    patch.setenv("SCIPY_ARRAY_API", "1")
+    from sklearn.utils.estimator_checks import parametrize_with_checks
 
 MODELS = {"minimax": MinimaxRegressor, "lp": LpRegressor}
 every_model = pytest.mark.parametrize("Model", MODELS.values(), ids=MODELS)
@@ -97,7 +100,7 @@ def test_sparse_is_not_filled(Model, monkeypatch):
     solver = "chebyshev" if Model is MinimaxRegressor else "lp_fit"
     original = getattr(sys.modules["hasd.sklearn"], solver)
     monkeypatch.setattr(f"hasd.sklearn.{solver}", lambda A, *args, **kw: (seen.append(A), original(A, *args, **kw))[1])
-    X = sp.random_array((200, 20), density=0.1, rng=2, format="csr")
+    X = sp.random_array((200, 20), density=0.1, random_state=np.random.default_rng(2), format="csr")
     Model().fit(X, np.random.default_rng(3).standard_normal(200))
     assert sp.issparse(seen[0]) and seen[0].nnz == X.nnz + 200
 

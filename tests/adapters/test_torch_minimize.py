@@ -89,3 +89,32 @@ def test_part_of_x_may_be_unused():
 def test_what_is_refused(fun, x0, options, match):
     with pytest.raises(TypeError, match=match):
         minimize(fun, x0, **options)
+
+
+class TestWithoutJac:
+    """hasd.minimize of a tensor takes finite differences, unless it is told otherwise: it says so."""
+
+    SAID = (
+        "without jac, each gradient is taken by finite differences of 4 evaluations in {}: "
+        "hasd.torch.minimize takes it from autograd"
+    )
+
+    @pytest.mark.parametrize("dtype", ["float32", "float64"])
+    @pytest.mark.parametrize("jac", [None, False])
+    def test_warns_once_and_names_the_better_way(self, dtype, jac):
+        with pytest.warns(UserWarning, match="without jac") as warned:
+            hasd.minimize(lambda x: x @ x, torch.ones(3, dtype=getattr(torch, dtype)), jac=jac, maxiter=5)
+        assert [str(one.message) for one in warned] == [self.SAID.format(dtype)]
+        assert warned[0].filename == __file__
+
+    def test_warns_where_the_loop_is_the_callers(self):
+        with pytest.warns(UserWarning, match="hasd.torch.minimize"):
+            hasd.iterate(lambda x: x @ x, torch.ones(3))
+
+    def test_says_nothing_where_the_gradient_is_given(self):
+        """A warning is an error in this suite."""
+        x0 = torch.ones(3, dtype=torch.float64)
+        assert hasd.minimize(lambda x: x @ x, x0, jac=lambda x: 2 * x).success
+        assert hasd.minimize(lambda x: (x @ x, 2 * x), x0, jac=True).success
+        assert hasd.minimize(hasd.objectives.Quadratic(torch.eye(3, dtype=torch.float64)), x0).success
+        assert hasd.torch.minimize(lambda x: x @ x, x0).success

@@ -10,7 +10,7 @@ UNBOUNDED = hasd.Status.UNBOUNDED.code
 BLACK_BOX = [name for name in hasd.methods() if name not in ("hasd-subspace", "hasd-cg")]  # they need an objective
 every_black_box = pytest.mark.parametrize("method", BLACK_BOX)
 A, B = np.random.default_rng(0).standard_normal((20, 4)), np.ones(20)
-BEST = LeastSquares(A, B)(np.linalg.lstsq(A, B)[0])
+BEST = LeastSquares(A, B)(np.linalg.lstsq(A, B, rcond=None)[0])
 
 
 @pytest.mark.parametrize("method", ["auto", "hasd-qn", "hasd-subspace", "hasd-cg"])

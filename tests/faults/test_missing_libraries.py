@@ -1,6 +1,10 @@
 """What a user reads where an optional library is not installed: which one, and how to get it."""
 
+import pydoc
+import re
+import subprocess
 import sys
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -43,9 +47,52 @@ def test_an_experiment_says_so_before_it_computes(monkeypatch, tmp_path, capsys)
     assert said == "hasd: error: the experiments draw figures with matplotlib: pip install 'hasd[demo]'\n"
 
 
-def test_torch(monkeypatch):
-    forget(monkeypatch, "torch")
-    for name in [name for name in sys.modules if name.startswith("hasd.torch")]:
+ADAPTERS = {
+    "torch": ("minimize", 'hasd.torch needs PyTorch: pip install "hasd[torch]"'),
+    "jax": ("eval_params", 'hasd.jax needs JAX: pip install "hasd[jax]"'),
+    "sklearn": ("LpRegressor", 'hasd.sklearn needs scikit-learn 1.6 or newer: pip install "hasd[sklearn]"'),
+    "dask": ("affine", None),  # blocks in this process need no Dask
+}
+"""A name of each adapter, and what is said where its library is missing."""
+
+
+@pytest.fixture(params=ADAPTERS)
+def absent(request, monkeypatch):
+    """An adapter that has not been loaded, and whose library is not installed."""
+    forget(monkeypatch, request.param)
+    for name in [name for name in sys.modules if name.startswith(f"hasd.{request.param}")]:
         monkeypatch.delitem(sys.modules, name)
-    with pytest.raises(ImportError, match=r'hasd\.torch needs PyTorch: pip install "hasd\[torch\]"'):
-        import hasd.torch  # noqa: F401
+    monkeypatch.delitem(vars(hasd), request.param, raising=False)
+    return request.param
+
+
+def test_an_adapter_names_its_extra_however_it_is_asked_for(absent):
+    name, said = ADAPTERS[absent]
+    if said is None:
+        assert callable(getattr(getattr(hasd, absent), name))
+        return
+    asked = (lambda: getattr(hasd, absent), lambda: import_module(f"hasd.{absent}"))
+    for ask in asked:
+        with pytest.raises(ImportError, match=re.escape(said)):
+            ask()
+
+
+def test_looking_around_loads_nothing_that_is_missing(absent):
+    """Mutation: __dir__ lists every adapter, and help(hasd) ends in an ImportError."""
+    assert absent not in dir(hasd) and set(hasd.__all__) <= set(dir(hasd))
+    assert "minimize" in pydoc.render_doc(hasd)
+
+
+def test_any_other_name_is_unknown():
+    with pytest.raises(AttributeError, match="module 'hasd' has no attribute 'tensorflow'"):
+        hasd.tensorflow  # noqa: B018
+
+
+@pytest.mark.parametrize("adapter", ADAPTERS)
+def test_an_adapter_is_loaded_on_first_use(adapter):
+    pytest.importorskip(adapter)
+    name, _ = ADAPTERS[adapter]
+    before = "import sys, hasd; assert not {'torch', 'jax', 'sklearn', 'dask'} & set(sys.modules)"
+    code = f"{before}; assert {adapter!r} in dir(hasd); assert callable(hasd.{adapter}.{name})"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

@@ -87,6 +87,56 @@ def test_a_field_that_is_no_option_is_unknown(method):
             run(method, **{name: "x"})
 
 
+MISSPELT = {
+    "max_iter": ({}, "maxiter"),
+    "MAXITER": ({}, "maxiter"),
+    "timelimit": ({}, "time_limit"),
+    "momentun": ({"method": "heavy-ball"}, "momentum"),
+    "serach": ({"method": "hasd-paper"}, "search"),
+    "gaptol": ({"method": HeavyBall()}, "gap_tol"),
+}
+"""Options, beside what they are given with, and what was meant."""
+
+
+@pytest.mark.parametrize("option", MISSPELT)
+def test_a_misspelt_option_is_answered_with_the_one_that_was_meant(option):
+    given, meant = MISSPELT[option]
+    said = rf"^unknown option '{option}'; did you mean '{meant}'\? (M|A m)ethod "
+    with pytest.raises(TypeError, match=said):
+        hasd.minimize(F, np.ones(5), **given, **{option: 5})
+    with pytest.raises(TypeError, match=said):
+        hasd.compare(F, np.ones(5), {"it": given.get("method", "auto")}, budget=10, **{option: 5})
+
+
+def test_what_only_minimize_takes_is_not_suggested_to_iterate():
+    with pytest.raises(TypeError, match=r"^unknown option 'max_iter': method 'hasd-qn' takes memory$"):
+        hasd.iterate(F, np.ones(5), method="hasd-qn", max_iter=5)
+    with pytest.raises(
+        TypeError, match=r"^unknown option 'metod'; did you mean 'method'\? Method 'hasd-qn' takes memory$"
+    ):
+        hasd.iterate(lambda x: (x @ x, 2 * x), np.ones(5), jac=True, metod="hasd")
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"), [("hsad", "hasd"), ("HASD", "hasd"), ("heavyball", "heavy-ball"), ("hasd_qn", "hasd-qn")]
+)
+def test_a_misspelt_method_is_answered_with_the_one_that_was_meant(name, meant):
+    said = rf"^unknown method '{name}'; did you mean '{meant}'\? The known ones are auto, "
+    with pytest.raises(ValueError, match=said):
+        run(name)
+    with pytest.raises(ValueError, match=said):
+        hasd.iterate(F, np.ones(5), method=name)
+    with pytest.raises(ValueError, match=said):
+        hasd.compare(F, np.ones(5), [name], budget=10)
+
+
+def test_a_name_that_is_like_no_other_is_answered_with_what_there_is():
+    with pytest.raises(ValueError, match=r"^unknown method 'newton': the known ones are auto, hasd, "):
+        run("newton")
+    with pytest.raises(TypeError, match=r"^unknown option 'inertia': method 'heavy-ball' takes momentum$"):
+        run("heavy-ball", inertia=0.5)
+
+
 def test_numbers_of_numpy_are_kept_as_plain_ones():
     """A checkpoint compares how options are written."""
     for number in (np.float64(0.5), np.float32(0.5), np.array(0.5)):

@@ -239,7 +239,9 @@ def test_every_kind_of_matrix(method, kind):
 def test_auto_chooses_by_counted_cost_and_says_so():
     rng = np.random.default_rng(12)
     dense = objectives.LogSumExp(rng.standard_normal((100, 60)), ridge=0.1)
-    thin = objectives.LogSumExp(scipy.sparse.random_array((100, 60), density=0.1, rng=rng, format="csr"), ridge=0.1)
+    thin = objectives.LogSumExp(
+        scipy.sparse.random_array((100, 60), density=0.1, random_state=rng, format="csr"), ridge=0.1
+    )
     wide = objectives.Quadratic(np.diag(np.linspace(1.0, 2.0, 200)))
     small = objectives.LeastSquares(rng.standard_normal((100, 60)), rng.standard_normal(100))
     chosen = {dense: "hasd-subspace", thin: "hasd-qn", wide: "hasd-cg", small: "hasd-subspace"}

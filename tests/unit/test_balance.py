@@ -19,7 +19,7 @@ def sums(M):
 def feasible(n=40, density=0.15, seed=0):
     """A sparse pattern and sums that some matrix with it has."""
     rng = np.random.default_rng(seed)
-    P = sp.csr_array(sp.random_array((n, n), density=density, rng=rng)) + sp.eye_array(n, format="csr")
+    P = sp.csr_array(sp.random_array((n, n), density=density, random_state=rng)) + sp.eye_array(n, format="csr")
     K = sp.csr_array(P)
     K.data = np.exp(3.0 * rng.standard_normal(K.nnz))
     return K, *sums(P)

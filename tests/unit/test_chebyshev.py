@@ -52,7 +52,7 @@ def scaled():
 
 
 def sparse(format="csr"):
-    return scipy.sparse.random_array((900, 30), density=0.1, rng=RNG, format=format), RNG.standard_normal(900)
+    return scipy.sparse.random_array((900, 30), density=0.1, random_state=RNG, format=format), RNG.standard_normal(900)
 
 
 def sparse_dependent():
@@ -77,7 +77,7 @@ DATA = {
     "sparse, csc": lambda: sparse("csc"),
     "sparse, dependent": sparse_dependent,
     "sparse, empty rows": lambda: (
-        scipy.sparse.random_array((900, 30), density=0.005, rng=RNG, format="coo"),
+        scipy.sparse.random_array((900, 30), density=0.005, random_state=RNG, format="coo"),
         RNG.standard_normal(900),
     ),
 }

@@ -199,7 +199,7 @@ def test_weights_that_leave_something_of_a_column_prove_nothing_without_a_reach(
 
 def told_apart_by_one_row(twin):
     rng = np.random.default_rng(3)
-    A = scipy.sparse.random_array((400, 6), density=0.5, rng=rng).toarray()
+    A = scipy.sparse.random_array((400, 6), density=0.5, random_state=rng).toarray()
     A[:, 5] = A[:, 4]
     if not twin:
         A[399, 5] += 0.5

@@ -249,7 +249,7 @@ def test_losses_bounded_below_always_have_a_bound():
 def test_more_unknowns_than_rows():
     """A^T A is singular and f* = 0."""
     f = objectives.LeastSquares(A.T, b[:d])
-    x = np.linalg.lstsq(A.T, b[:d])[0]
+    x = np.linalg.lstsq(A.T, b[:d], rcond=None)[0]
     assert f.duality_gap(x + 0.1) == pytest.approx(f(x + 0.1), rel=1e-9)
     assert 0.0 <= f.duality_gap(x) <= 1e-12
     identity = objectives.SymmetricSoftmax(b=b, alpha=0.3)

@@ -238,7 +238,7 @@ def test_inputs_are_left_alone(kind, route):
 
 def test_many_columns_are_not_written_out():
     """Sparse and large: the route by products, chosen by itself."""
-    A = sp.random_array((4000, 600), density=0.01, rng=16, format="csr")
+    A = sp.random_array((4000, 600), density=0.01, random_state=np.random.default_rng(16), format="csr")
     b = np.random.default_rng(17).standard_normal(4000)
     fit = lp_fit(A, b, 6)
     assert fit.success and fit.method == "hasd-qn"

@@ -2,8 +2,10 @@
 
 import itertools
 import math
+import sys
 from functools import cache
 from itertools import islice
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -109,6 +111,44 @@ class TestCounts:
         first, second = (hasd.minimize(f, np.zeros(3), maxiter=3) for _ in range(2))
         assert first.nprod == second.nprod
         assert f.nprod == 1
+
+
+class SlowFunction:
+    """A bowl of 10 variables whose every evaluation takes one second, on a clock that nothing else moves."""
+
+    def __init__(self, monkeypatch):
+        self.calls = 0
+        clock = SimpleNamespace(perf_counter=lambda: float(self.calls))
+        for name in ("hasd.oracle", "hasd.minimize", "hasd.trace"):
+            monkeypatch.setattr(sys.modules[name], "time", clock)
+
+    def __call__(self, x):
+        self.calls += 1
+        return float(np.arange(1.0, 11.0) @ (x - 1.0) ** 2)
+
+
+class TestTimeLimitWithinFiniteDifferences:
+    @every_method
+    @pytest.mark.parametrize("seconds", [11, 25, 40])
+    def test_no_evaluation_begins_after_the_limit(self, monkeypatch, method, seconds):
+        f = SlowFunction(monkeypatch)
+        res = hasd.minimize(f, np.zeros(10), method=method, mu=2.0, tol=0, time_limit=seconds, trace=False)
+        assert res.status == Status.TIME.code and res.nfev == seconds
+        assert f.calls == res.nfev + res.nrecord
+        assert res.nrecord <= 11  # the gradient at the point that is returned
+        assert res.fun <= 55.0 and np.all(np.isfinite(res.jac))
+
+    @pytest.mark.parametrize("seconds", [1, 3, 10])
+    def test_the_first_gradient_may_be_broken_off(self, monkeypatch, seconds):
+        f = SlowFunction(monkeypatch)
+        res = hasd.minimize(f, np.zeros(10), time_limit=seconds)
+        assert (res.status, res.nfev, res.njev, f.calls) == (Status.TIME.code, seconds, 0, seconds)
+        np.testing.assert_array_equal(res.x, 0.0)
+        assert math.isnan(res.fun) and np.all(np.isnan(res.jac))
+
+    def test_a_gradient_for_the_record_is_finished(self, monkeypatch):
+        oracle = Oracle(BlackBox(SlowFunction(monkeypatch), None), deadline=5.0)
+        assert oracle.record(np.zeros(10)).finite
 
 
 class TestWarmSearch:

@@ -190,6 +190,7 @@ def test_without_matplotlib(capsys, table, tmp_path, monkeypatch):
         ((), "required: FILE, --problem"),
         (("x.csv",), "required: --problem"),
         (("x.csv", "--problem", "moon"), "invalid choice: 'moon'"),
+        (("x.csv", "--problem", "mimimax"), "argument --problem: unknown problem 'mimimax'; did you mean 'minimax'?"),
         (("x.csv", "--problem", "lse", "--power", "3"), "--power is for lp, not for lse"),
         (("x.csv", "--problem", "lp", "--norm", "3"), "--norm is for logistic and lse, not for lp"),
         (("x.csv", "--problem", "lse", "--intercept"), "--intercept is for minimax, lp and logistic, not for lse"),
@@ -385,6 +386,6 @@ def test_on_a_terminal_a_solver_without_a_bar_shows_the_time(table):
 
 def test_import_stays_light():
     """Neither the package nor the command line loads what only some files or figures need."""
-    heavy = "{'pandas', 'sklearn', 'matplotlib', 'pyarrow', 'tqdm'}"
+    heavy = "{'pandas', 'sklearn', 'matplotlib', 'pyarrow', 'tqdm', 'torch', 'jax', 'optax', 'optimistix', 'dask'}"
     code = f"import sys, hasd, hasd.cli; sys.exit(len({heavy} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -21,6 +21,6 @@ class Dataset(BaseDataset):
         """The same for every repetition; `--seed` changes it."""
         rng = np.random.default_rng(self.get_seed(use_dataset=True))
         n, d = self.n_samples, self.n_features
-        A = scipy.sparse.random(n, d, self.density, "csr", rng=rng, data_rvs=rng.standard_normal)
+        A = scipy.sparse.random(n, d, self.density, "csr", random_state=rng, data_rvs=rng.standard_normal)
         b = A @ (rng.standard_normal(d) * (rng.random(d) < 0.1)) + 0.5 * rng.standard_normal(n)
         return {"A": A, "b": b, "y": np.where(b > 0.0, 1.0, -1.0)}

@@ -29,8 +29,8 @@ def data(n: int, d: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]
 def problem(family: str, n: int, d: int, seed: int, mu: float, alpha: float = 1.0) -> Affine:
     """The objective of that family.
 
-    >>> problem("published", 6, 2, seed=0, mu=0.0).A.min() >= 0.0
-    np.True_
+    >>> bool(problem("published", 6, 2, seed=0, mu=0.0).A.min() >= 0.0)
+    True
     """
     A, b, signs = data(n, d, seed)
     if family == "published":

@@ -11,7 +11,7 @@ Algorithm.  `hasd.methods.hasd`, with the same searches, turned inside out: the 
 Guarantee.  Iterate by iterate that of `hasd.methods.hasd`, to rounding: f(x) - f* <= R^2/(2 A), where A is the state's
             ``weight`` and R the l_2 distance of the start (of the epoch, where L is backtracked) to a minimiser.
 Reference.  Bai & Bullins, Faster Acceleration for Steepest Descent (COLT 2025); the optimistix and optax interfaces.
-Needs JAX:  ``pip install "hasd[jax]"``.
+Needs JAX:  ``pip install "hasd[jax]"``.  Only `HASD` needs optimistix, only `hasd` needs optax.
 
 Solutions can be differentiated with respect to ``args`` (implicitly, by optimistix):
 
@@ -42,16 +42,27 @@ True
 
 from __future__ import annotations
 
-try:
-    import equinox as _equinox  # noqa: F401
-    import jax as _jax  # noqa: F401
-    import optax as _optax  # noqa: F401
-    import optimistix as _optimistix  # noqa: F401
-except ImportError as error:
-    raise ImportError(f'hasd.jax needs jax, optimistix and optax ({error}): pip install "hasd[jax]"') from error
+from typing import TYPE_CHECKING, Any
 
-from .minimiser import HASD
+try:
+    import jax as _jax  # noqa: F401
+except ImportError as error:
+    raise ImportError('hasd.jax needs JAX: pip install "hasd[jax]"') from error
+
 from .state import HASDState
 from .transform import eval_params, hasd
 
+if TYPE_CHECKING:
+    from .minimiser import HASD
+
 __all__ = ["HASD", "HASDState", "eval_params", "hasd"]
+
+if not TYPE_CHECKING:  # a type checker would take every name for known
+
+    def __getattr__(name: str) -> Any:
+        """`HASD` is loaded on first use: it is a class of optimistix, which the rest does without."""
+        if name != "HASD":
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from .minimiser import HASD
+
+        return HASD

@@ -6,10 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
-import optimistix as optx
+
+try:
+    import equinox as eqx
+    import optimistix as optx
+except ImportError as error:
+    raise ImportError('hasd.jax.HASD needs optimistix: pip install "hasd[jax]"') from error
 
 from ..result import Status
 from . import backtracked, declared, inputs

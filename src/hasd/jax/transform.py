@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
-import optax
 
 from . import backtracked, declared, inputs
 from .state import HASDState, Setting, first
 from .trees import Tree, mix
+
+if TYPE_CHECKING:
+    import optax
 
 
 def hasd(
@@ -31,6 +33,10 @@ def hasd(
     >>> eval_params(state).tolist()
     [1.0, 2.0]
     """
+    try:
+        from optax import GradientTransformationExtraArgs
+    except ImportError as error:
+        raise ImportError('hasd.jax.hasd needs optax: pip install "hasd[jax]"') from error
     p = inputs.exponent(p)
     inputs.smoothness(L)
     inputs.strong_convexity(mu)
@@ -58,7 +64,7 @@ def hasd(
             state = backtracked.advance(setting, state, y, value, updates)
         return mix(lambda to, at: to - at, state.y, y), state
 
-    return optax.GradientTransformationExtraArgs(init, update)
+    return GradientTransformationExtraArgs(init, update)
 
 
 def eval_params(state: Any) -> Tree:

@@ -18,6 +18,7 @@ from .hasd_restart import HASDRestart
 from .hasd_subspace import WHOLE, HASDSubspace
 from .heavy_ball import HeavyBall
 from .linear_coupling import LinearCoupling
+from .options import parameters, unknown
 from .steepest_descent import SteepestDescent
 
 REGISTRY: dict[str, Callable[..., Method]] = {
@@ -76,13 +77,15 @@ def _class_of(name: str) -> Any:
     return factory.func if isinstance(factory, partial) else factory
 
 
-def make(name: str, options: dict[str, Any]) -> Method:
-    """The method of that name with these options; errors list what is known."""
+def make(name: str, options: dict[str, Any], caller: Callable[..., Any]) -> Method:
+    """The method of that name with the options that its caller did not know; errors list what is known."""
     if name not in REGISTRY:
-        raise ValueError(f"unknown method {name!r}; the known ones are auto, {', '.join(REGISTRY)}")
+        names = ("auto", *REGISTRY)
+        raise ValueError(unknown("method", name, names, f"the known ones are {', '.join(names)}"))
     known = options_of(name)
     for option in options:
         if option not in known:
             takes = f"takes {', '.join(known)}" if known else "takes no options of its own"
-            raise TypeError(f"unknown option {option!r}: method {name!r} {takes}")
+            names = (*known, *parameters(caller))
+            raise TypeError(unknown("option", option, names, f"method {name!r} {takes}"))
     return REGISTRY[name](**options)

@@ -5,7 +5,10 @@ Numbers that need not be whole go through `hasd.objectives.operators.as_scalar`.
 
 from __future__ import annotations
 
+import inspect
 import numbers
+from collections.abc import Callable, Iterable
+from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -21,6 +24,41 @@ def word(name: str, value: Any, known: tuple[str, ...]) -> None:
     """Refuse what is not one of these words."""
     if not (isinstance(value, str) and value in known):
         raise ValueError(f"{name} must be {' or '.join(map(repr, known))}, got {value!r}")
+
+
+def nearest(given: str, known: Iterable[str]) -> str | None:
+    """The known name that was probably meant; None where none is alike.
+
+    >>> nearest("max_iter", ["maxfun", "maxiter"]), nearest("moon", ["maxfun", "maxiter"])
+    ('maxiter', None)
+    """
+    spelt = {name.lower(): name for name in known}
+    alike = get_close_matches(given.lower(), spelt, n=1, cutoff=0.7)  # at 0.6 interrupt is like inertia
+    return spelt[alike[0]] if alike else None
+
+
+def unknown(what: str, given: str, known: Iterable[str], otherwise: str) -> str:
+    """The message on a name that is not known: what was probably meant, and what there is.
+
+    >>> unknown("option", "max_iter", ["maxiter"], "a method object carries its own options")
+    "unknown option 'max_iter'; did you mean 'maxiter'? A method object carries its own options"
+    >>> unknown("option", "moon", ["maxiter"], "a method object carries its own options")
+    "unknown option 'moon': a method object carries its own options"
+    """
+    meant = nearest(given, known)
+    if meant is None:
+        return f"unknown {what} {given!r}: {otherwise}"
+    return f"unknown {what} {given!r}; did you mean {meant!r}? {otherwise[0].upper()}{otherwise[1:]}"
+
+
+def parameters(function: Callable[..., Any]) -> list[str]:
+    """The names that a function knows itself, those aside that its ``**options`` take.
+
+    >>> parameters(lambda x, *, tol, **options: None)
+    ['x', 'tol']
+    """
+    given = inspect.signature(function).parameters.values()
+    return [one.name for one in given if one.kind is not one.VAR_KEYWORD]
 
 
 def whole(name: str, value: Any, least: int) -> None:

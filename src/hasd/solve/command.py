@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
 
+from ..methods.options import nearest
 from .contents import Request
 from .faults import FileProblem
 from .folder import folder, make_folder
@@ -47,7 +48,7 @@ def add_options(one: argparse.ArgumentParser) -> None:
     one.formatter_class = argparse.RawDescriptionHelpFormatter
     one.epilog = EPILOG.format(problems="\n".join(f"  {name:10}{text}" for name, text in PROBLEMS.items()))
     one.add_argument("file", metavar="FILE", help="the data")
-    one.add_argument("--problem", choices=list(PROBLEMS), required=True, help="what is to be solved")
+    one.add_argument("--problem", type=problem, choices=list(PROBLEMS), required=True, help="what is to be solved")
     one.add_argument(
         "--target", metavar="COLUMN", help="name or index (from 0; -1: the last) of the column that is b or y, in an "
         "npz the array's name (default: the last column)"
@@ -133,6 +134,13 @@ def _request(options: argparse.Namespace) -> Request:
         header=options.header,
         limit=options.max_memory,
     )
+
+
+def problem(text: str) -> str:
+    """A problem's name; where it is misspelt, the one that was probably meant.  argparse refuses all others."""
+    if text not in PROBLEMS and (meant := nearest(text, PROBLEMS)) is not None:
+        raise argparse.ArgumentTypeError(f"unknown problem {text!r}; did you mean {meant!r}?")
+    return text
 
 
 def at_least(least: float) -> Callable[[str], float]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from functools import reduce
 
@@ -97,8 +98,8 @@ class ClosureSource:
         """Go on counting from there."""
         self.evaluations = counts[0]
 
-    def value_and_grad(self, x: Array) -> tuple[float, Array]:
-        """f and its gradient at x; the parameters are left there."""
+    def value_and_grad(self, x: Array, deadline: float = math.inf) -> tuple[float, Array]:
+        """f and its gradient at x, in one call; the parameters are left there."""
         self.charge()
         self.flat.scatter(x)
         for p in self.flat.parameters:

@@ -88,7 +88,7 @@ class HASD(torch.optim.Optimizer):
         """Check the settings; nothing is evaluated."""
         if method == "auto":
             method = "hasd" if p is not None or L is not None else "hasd-qn"
-        chosen = make(method, options)
+        chosen = make(method, options, HASD)
         inputs.number("lr", float(lr), least=0.0)
         constant = None if L is None else inputs.number("L", L, least=0.0, strict=True)
         inputs.requirements(chosen, None, inputs.strong_convexity(mu, None, constant))
@@ -139,7 +139,7 @@ class HASD(torch.optim.Optimizer):
         rate = min(float(group["lr"]) for group in self.param_groups)
         if rate == 0.0:
             return state, "The learning rate is 0."
-        method = make(self._shared("method"), self._shared("options"))
+        method = make(self._shared("method"), self._shared("options"), HASD)
         L = self._shared("L")
         geometry = inputs.geometry(self._shared("p"), method.default_p)
         problem = Problem(oracle, geometry, None if L is None else L / rate, self._shared("mu"))
