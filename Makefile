@@ -3,13 +3,14 @@ PYTHON ?= python3
 BIN := .venv/bin
 OUT ?= demo
 
-.PHONY: help demo test test-all coverage mutation bench docs lint clean
+.PHONY: help demo test test-all test-kernels coverage mutation bench docs lint clean
 
 help:
 	@echo "make demo      the paper's comparison: figure, rows and report in $(OUT)/ (under two minutes)"
 	@echo "make test      the test suite"
 	@echo "make test-all  the test suite with every optional library (PyTorch, JAX, Dask, benchopt)"
 	@echo "make coverage  the same, with the lines of src/hasd that no test runs (at most 5%; about half an hour)"
+	@echo "make test-kernels  the tests of arithmetic tests under every BLAS kernel this CPU can run (about ten minutes)"
 	@echo "make mutation  changes to geometry, estimate and search that no test notices (up to half an hour)"
 	@echo "make bench     benchmarks against other solvers"
 	@echo "make docs      the documentation, its examples executed, in docs/_build/html"
@@ -31,6 +32,9 @@ test: .venv/.with-unit
 
 test-all: .venv/.with-test
 	$(BIN)/python -m pytest -q -n auto --dist loadgroup -rs
+
+test-kernels: .venv/.with-unit
+	$(BIN)/python tests/kernels.py
 
 coverage: .venv/.with-test
 	$(BIN)/python -m pytest -q -n auto --dist loadgroup --cov --cov-report=term
