@@ -118,9 +118,14 @@ class TestTwoWriters:
         assert moved == [replacing.temporary(path)] and path.read_text() == "new"
 
     def test_no_two_have_the_same_name(self, tmp_path):
-        seen = []
-        threads = [threading.Thread(target=lambda: (seen.append(replacing.temporary(tmp_path / "a")), time.sleep(0.1)))]
-        threads += [threading.Thread(target=threads[0]._target) for _ in range(3)]
+        seen, together = [], threading.Barrier(4)
+
+        def name():
+            together.wait()  # an ended thread's number is free again
+            seen.append(replacing.temporary(tmp_path / "a"))
+            together.wait()
+
+        threads = [threading.Thread(target=name) for _ in range(4)]
         for thread in threads:
             thread.start()
         for thread in threads:
