@@ -11,7 +11,9 @@ import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 
+TESTS = Path(__file__).parent
 FILES = {
     "equivalence": "lockstep",
     "faults": "convexity extremes far_away noise nonfinite",
@@ -24,7 +26,7 @@ NUMERICAL = tuple(f"{folder}/test_{name}" for folder, names in FILES.items() for
 """How the paths of the tests begin that depend on arithmetic: they are marked `numerical`."""
 KERNELS = {"SkylakeX": "none", "Haswell": "AVX512|X86_V4", "Sandybridge": ".", "Nehalem": ".", "Prescott": "."}
 """BLAS kernels, from AVX-512 down to SSE3, and the pattern of the CPU's features that NumPy's loops then do without."""
-PYTEST = ("-m", "pytest", "-q", "-n", "auto", "--dist", "loadgroup", "-m", "numerical and not slow", "tests")
+PYTEST = ("-m", "pytest", "-q", "-n", "auto", "--dist", "loadgroup", "-m", "numerical and not slow")
 """Those that take long are left to ``make test``: under four kernels the others take ten minutes on two processors."""
 PROBE = """
 import json
@@ -68,10 +70,11 @@ def choices():
 
 def main(arguments):
     """Run the tests under one kernel after another; 1 where any of them failed."""
-    failed = []
+    files = [str(path) for beginning in NUMERICAL for path in sorted(TESTS.glob(f"{beginning}*.py"))]
+    command, failed = [sys.executable, *PYTEST, *files, *arguments], []
     for name, environment in choices().items():
         print(f"kernel {name or 'not known'}:", *(f"{key}={value!r}" for key, value in environment.items()), flush=True)
-        if subprocess.run([sys.executable, *PYTEST, *arguments], env={**os.environ, **environment}).returncode != 0:
+        if subprocess.run(command, env={**os.environ, **environment}).returncode != 0:
             failed.append(name)
     print(f"failed under {', '.join(failed)}" if failed else "passed under every kernel")
     return int(bool(failed))

@@ -1,19 +1,17 @@
 """``make test-kernels``: which tests it takes, and which kernels."""
 
 import os
-from pathlib import Path
 
 import pytest
 
 import kernels
 
-TESTS = Path(kernels.__file__).parent
 OWN = "Own"
 
 
 def test_every_name_on_the_list_is_that_of_tests():
     for beginning in kernels.NUMERICAL:
-        assert list(TESTS.glob(f"{beginning}*.py")), beginning
+        assert list(kernels.TESTS.glob(f"{beginning}*.py")), beginning
 
 
 def chosen(monkeypatch, capsys, known, features=("X86_V3", "X86_V4")):
