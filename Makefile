@@ -4,7 +4,7 @@ BIN := .venv/bin
 OUT ?= demo
 MINUTES ?= 30
 
-.PHONY: help demo test test-all test-oldest coverage mutation bench soak docs lint clean
+.PHONY: help demo test test-all test-kernels test-oldest coverage mutation bench soak docs lint clean
 
 help:
 	@echo "make demo      the paper's comparison: figure, rows and report in $(OUT)/ (under two minutes)"
@@ -12,6 +12,7 @@ help:
 	@echo "make test-oldest  the same, with the oldest versions that pyproject.toml declares, on Python 3.11 where it is there"
 	@echo "make test-all  the test suite with every optional library (PyTorch, JAX, Dask, benchopt)"
 	@echo "make coverage  the same, with the lines of src/hasd that no test runs (at most 5%; about half an hour)"
+	@echo "make test-kernels  the tests of arithmetic under every BLAS kernel this CPU can run (about ten minutes)"
 	@echo "make mutation  changes to geometry, estimate and search that no test notices (up to half an hour)"
 	@echo "make bench     benchmarks against other solvers"
 	@echo "make soak      random problems against exact references for MINUTES=30; what it finds becomes files in soak/"
@@ -46,6 +47,9 @@ test-all: .venv/.with-test
 
 test-oldest: .venv-oldest/.ready
 	.venv-oldest/bin/python -m pytest -q -n auto --dist loadgroup
+
+test-kernels: .venv/.with-unit
+	$(BIN)/python tests/kernels.py
 
 coverage: .venv/.with-test
 	$(BIN)/python -m pytest -q -n auto --dist loadgroup --cov --cov-report=term

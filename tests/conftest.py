@@ -1,7 +1,11 @@
 """What holds for every test."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
+
+from kernels import NUMERICAL
 
 
 @pytest.fixture(autouse=True)
@@ -15,3 +19,9 @@ def own_random_numbers(request, monkeypatch):
 def pytest_make_parametrize_id(val, argname):
     """Bytes are named, not shown: what gzip makes holds the time, and workers must agree on what tests there are."""
     return argname if isinstance(val, bytes) else None
+
+
+def pytest_itemcollected(item):
+    """Mark the tests that depend on arithmetic: ``make test-kernels`` runs them under several BLAS kernels."""
+    if item.path.relative_to(Path(__file__).parent).as_posix().startswith(NUMERICAL):
+        item.add_marker("numerical")

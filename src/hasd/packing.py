@@ -60,7 +60,7 @@ PARTS: dict[str, Part] = {
         )
     },
     # these share a buffer with their later versions, which is nobody else's business
-    "Pairs": Part(Pairs, lambda pairs: {"rows": pairs.rows, "inner": pairs.inner}),
+    "Pairs": Part(Pairs, lambda pairs: {"rows": pairs.rows, "inner": pairs.inner, "unit": pairs.unit}),
     "Basis": Part(Basis.of, lambda basis: {"columns": basis.columns, "room": basis.store.room}),
 }
 

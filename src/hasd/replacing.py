@@ -61,6 +61,9 @@ def _keep_last(path: Path) -> None:
         link.unlink(missing_ok=True)
         os.link(path, link)
         os.replace(link, previous(path))
+        link.unlink(missing_ok=True)  # of two names of one file neither goes: another run has kept it already
+    except FileNotFoundError:  # another run has put its own in place meanwhile, and kept one
+        pass
     except OSError:
         with contextlib.suppress(FileNotFoundError):  # another run has just done so
             os.replace(path, previous(path))

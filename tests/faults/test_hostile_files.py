@@ -84,13 +84,13 @@ def test_memory_and_time_are_bounded(tmp_path, monkeypatch, name, data, message)
     monkeypatch.setattr("hasd.solve.lines.MAX_LINE", 2**18)
     path = put(tmp_path, name, data)
     tracemalloc.start()
-    began = time.perf_counter()
+    began = time.process_time()
     try:
         assert message in refused(path, Request(limit=2**20))
         assert tracemalloc.get_traced_memory()[1] < 16 * 2**20
     finally:
         tracemalloc.stop()
-    assert time.perf_counter() - began < 30.0
+    assert time.process_time() - began < 30.0
 
 
 def test_a_bomb_of_blank_lines_ends_soon(tmp_path):

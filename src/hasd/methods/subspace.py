@@ -38,6 +38,9 @@ ENDLESS = 1e9
 """How far to look ahead, in sizes of z, where curvature has vanished and f falls without end."""
 MOST = 40
 """Points looked at before a direction is given up."""
+SLOW = 0.51
+"""A bracket that keeps more than this part of its width shrinks too slowly.  Halving it does not: above a half, or
+rounding would decide that, and another order of sums would lead another way."""
 
 
 @dataclass(frozen=True)
@@ -200,6 +203,6 @@ def _between(low: Look, high: Look, width: float, newton: float) -> tuple[float,
     if not low.t + 0.01 * gap < t < high.t - 0.01 * gap:
         finite = math.isfinite(high.derivative)
         t = low.t - low.derivative * gap / (high.derivative - low.derivative) if finite else math.nan
-    if not math.isfinite(t) or gap > 0.5 * width:
+    if not math.isfinite(t) or gap > SLOW * width:
         t = 0.5 * (low.t + high.t) if low.t > 0.0 else 0.1 * high.t
     return min(max(t, low.t + 0.01 * gap), high.t - 0.01 * gap), gap
