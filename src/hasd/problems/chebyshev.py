@@ -40,7 +40,7 @@ from ..minimize import minimize
 from ..objectives import SymmetricSoftmax
 from ..objectives.operators import Matrix, Vector, as_data, as_matrix, as_scalar, is_sparse, quiet
 from ..result import Status
-from . import proof, rows, vertex
+from . import centre, proof, rows, vertex
 from .coordinates import BLOCK, Coordinates
 
 LEVELS = (0.1, 0.01)
@@ -70,6 +70,8 @@ NEIGHBOURS = 1
 """Times the rank: rows beside the active ones that say how far from 0 a best point can be."""
 PROVED = 1.0 - 2.0**-40
 """The part of what multipliers promise that a bound is to keep, or more rows are asked."""
+RISE = 1e-9
+"""A program's value that is higher by no more than this part of it is not higher."""
 ROUNDS = 200
 """Linear programs at most, unless the caller says otherwise."""
 
@@ -306,39 +308,56 @@ def _share(search: Search) -> Vector:
 
 
 def _exchange(search: Search, tol: float, rounds: int) -> Status:
-    """Linear programs on ever better rows: what an optimum on some rows violates is added, what is idle is left out."""
+    """Programs on ever better rows: what an optimum on some rows violates is added, what is idle is left out.
+
+    Where a vertex is one of many solutions, the centre of them is taken from then on, and no row is left out any more.
+    """
     coordinates, rank = search.coordinates, search.coordinates.rank
     first = rows.chosen(coordinates.rows, search.r, (1.0 - NEARLY) * search.upper, rank, FIRST)
-    pairs, box = rows.signed(search.r, first), BOX
+    pairs, box, value, centred = rows.signed(search.r, first), BOX, 0.0, False
     for _ in range(rounds):
         if search.met(tol):
             return Status.GAP
         if search.late:
             return Status.TIME
-        y, r, scale = search.y, search.r, search.upper
-        which, s = pairs[:, 0], pairs[:, 1].astype(float)
-        Q = coordinates.rows(which)
-        found = vertex.solve(Q, r[which] / scale, s, box, search.deadline - time.perf_counter())
-        search.nlp += 1
+        scale = search.upper
+        which, found = _program(search, pairs, box, centred)
         if found is None:
             return Status.TIME if search.late else Status.PRECISION
-        there = search.look(y + scale * found.step)
-        on = found.support
-        search.bound(which[on], found.weights[on], np.delete(which, on))
-        if not search.met(tol) and float(np.abs(there).max()) <= (1.0 + NEAR) * scale * found.value:
-            search.look(y + scale * vertex.polished(Q[on], r[which[on]] / scale, s[on]))
-        search.note()
-        more = rows.chosen(coordinates.rows, there, scale * found.value, rank, ADDED)
-        new = rows.without(rows.signed(there, more[np.abs(there[more]) > scale * found.value]), pairs)
-        if not len(new) and np.abs(found.step).max() > 0.99 * box:  # columns that are only scaled
+        rising, value = scale * found.value > (1.0 + RISE) * value, scale * found.value
+        there = _judged(search, which, found, tol)
+        more = rows.chosen(coordinates.rows, there, value, rank, ADDED)
+        new = rows.without(rows.signed(there, more[np.abs(there[more]) > value]), pairs)
+        if not len(new) and np.abs(found.step).max() > vertex.EDGE * box:  # columns that are only scaled
             box *= 10.0
         elif not len(new):
             close = search.met(max(tol, LOOSE)) and search.upper - search.lower <= search.rounding()
             return Status.GAP if close or search.met(tol) else Status.PRECISION
-        if len(pairs) > MOST * rank:
+        centred = centred or (rank <= centre.WIDEST and not found.unique(box))
+        if len(pairs) > MOST * rank and rising and not centred:
             pairs = pairs[found.slack <= IDLE]
         pairs = np.vstack((pairs, new))
     return Status.GAP if search.met(tol) else Status.MAXITER
+
+
+def _program(search: Search, pairs: Vector, box: float, centred: bool) -> tuple[Vector, vertex.Vertex | None]:
+    """The rows of a program, and its optimum as a step from the best point: a vertex, or the centre of all optima."""
+    search.nlp += 1
+    which, left = np.unique(pairs[:, 0]) if centred else pairs[:, 0], search.deadline - time.perf_counter()
+    Q, r = search.coordinates.rows(which), search.r[which] / search.upper
+    return which, centre.solve(Q, r, box, left) if centred else vertex.solve(Q, r, pairs[:, 1].astype(float), box, left)
+
+
+def _judged(search: Search, which: Vector, found: vertex.Vertex, tol: float) -> Vector:
+    """The residuals of an optimum on those rows; its point is looked at and polished, its multipliers give a bound."""
+    scale, y = search.upper, search.y + search.upper * found.step
+    there, on = search.look(y), found.support
+    search.bound(which[on], found.weights[on], np.delete(which, on))
+    if not search.met(tol) and float(np.abs(there).max()) <= (1.0 + NEAR) * scale * found.value:
+        Q, signs = search.coordinates.rows(which[on]), np.sign(found.weights[on])
+        search.look(y + scale * vertex.polished(Q, there[which[on]] / scale, signs))
+    search.note()
+    return there
 
 
 MESSAGES = {
