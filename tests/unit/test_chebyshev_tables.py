@@ -11,24 +11,7 @@ from scipy.optimize import linprog
 
 import hasd
 from hasd.problems import centre, vertex
-
-
-def table(seed, n):
-    """Counts, their sums, roots and thresholds, all products of two: 231 columns of rank 147; and half the range."""
-    rng = np.random.default_rng(seed)
-    counts = np.floor(np.exp(1.2 * rng.standard_normal((n, 5))))
-    rare = (rng.random((n, 1)) < 0.02) * 1.0
-    sums, roots = counts[:, :3] + counts[:, 1:4], np.floor(np.sqrt(counts))
-    X = np.column_stack([counts, sums, (counts > 2) * 1.0, roots, counts[:, [0]] * 2, rare])
-    X = (X - X.mean(axis=0)) / X.std(axis=0)
-    i, j = np.triu_indices(X.shape[1])
-    y = np.log1p(counts).sum(axis=1) + rng.uniform(-0.5, 0.5, n) + (rng.random(n) < 1e-3) * 5
-    y = (y - y.mean()) / y.std()
-    _, group = np.unique(np.column_stack((counts, rare)), axis=0, return_inverse=True)
-    top, bottom = np.full(group.max() + 1, -np.inf), np.full(group.max() + 1, np.inf)
-    np.maximum.at(top, group.ravel(), y)
-    np.minimum.at(bottom, group.ravel(), y)
-    return np.column_stack([np.ones(n), X, X[:, i] * X[:, j]]), y, 0.5 * float((top - bottom).max())
+from planted import table_of_counts
 
 
 def whole_program(A, b):
@@ -58,7 +41,7 @@ def check_optimal(A, b, least, res):
 @pytest.mark.parametrize("seed", range(2))
 def test_optimum_that_two_equal_rows_carry(seed):
     """Value, certificate and the number of programs; `test_mutation_vertices_alone_stall` shows that this can fail."""
-    A, b, least = table(seed, 4000)
+    A, b, least = table_of_counts(seed, 4000)
     res = hasd.chebyshev(A, b)
     check_optimal(A, b, least, res)
     assert res.nlp <= 10
@@ -67,7 +50,7 @@ def test_optimum_that_two_equal_rows_carry(seed):
 
 def test_value_of_the_whole_linear_program():
     """Fewer rows, of which no two that agree are far enough apart to carry the minimum."""
-    A, b, half_range = table(0, 1000)
+    A, b, half_range = table_of_counts(0, 1000)
     res, least = hasd.chebyshev(A, b), whole_program(A, b)
     assert res.success and res.gap <= 1e-9 * res.fun and half_range < res.lower
     assert res.lower <= least * (1.0 + 1e-7) and least <= res.fun * (1.0 + 1e-7)
@@ -76,7 +59,7 @@ def test_value_of_the_whole_linear_program():
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_twenty_thousand_rows(seed):
-    A, b, least = table(seed, 20_000)
+    A, b, least = table_of_counts(seed, 20_000)
     res = hasd.chebyshev(A, b)
     check_optimal(A, b, least, res)
     assert res.nlp <= 30
@@ -84,7 +67,7 @@ def test_twenty_thousand_rows(seed):
 
 def test_mutation_vertices_alone_stall(monkeypatch):
     """With no centre (WIDEST = 0) every program has the value of the minimum, and no vertex of it meets all rows."""
-    A, b, least = table(0, 4000)
+    A, b, least = table_of_counts(0, 4000)
     assert hasd.chebyshev(A, b, maxiter=6).success
     monkeypatch.setattr(centre, "WIDEST", 0)
     res = hasd.chebyshev(A, b, maxiter=6)
@@ -95,7 +78,7 @@ def test_mutation_vertices_alone_stall(monkeypatch):
 
 @pytest.mark.parametrize("maxiter", [0, 1, 2, 3])
 def test_no_answer_is_worse_than_least_squares_or_an_earlier_one(maxiter):
-    A, b, least = table(1, 4000)
+    A, b, least = table_of_counts(1, 4000)
     res = hasd.chebyshev(A, b, maxiter=maxiter)
     check_bracket(least, res)
     assert res.fun <= largest_of_least_squares(A, b) * (1.0 + 1e-9)
@@ -149,6 +132,6 @@ def test_centre_ends_where_time_is_up():
     Q, r = carried_by_two_rows(np.random.default_rng(3))
     found = centre.solve(Q, r, 2.0, time_limit=0.0)
     assert not found.step.any() and found.value == np.abs(r).max()
-    A, b, _ = table(0, 2000)
+    A, b, _ = table_of_counts(0, 2000)
     late = hasd.chebyshev(A, b, time_limit=1e-9)
     assert late.status == 11 and late.fun <= largest_of_least_squares(A, b) * (1.0 + 1e-9)
