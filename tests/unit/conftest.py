@@ -10,4 +10,5 @@ def route(request, monkeypatch):
     """Both ways to a solution, whatever the size."""
     if request.param == "products":
         monkeypatch.setattr(lp_spaces, "WHOLE", 0)
+        monkeypatch.setattr(lp_spaces, "WIDEST", 0)
     return request.param

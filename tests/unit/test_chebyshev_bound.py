@@ -219,3 +219,70 @@ def test_columns_of_a_sparse_matrix_that_few_rows_tell_apart(twin):
     assert ("the bound ignores" in res.message) == twin
     nothing, dependent = rows.spanning(coordinates, np.zeros(0, dtype=int), image)
     assert nothing.size == 6 - twin and dependent.size == twin
+
+
+def long_row(rng, n=8, d=2):
+    """Columns that agree on one row, beside which they are the same to rounding; the other rows tell them apart."""
+    A = rng.standard_normal((n, d))
+    A[0] = 10.0 ** rng.uniform(17, 20)
+    return A, np.append(0.0, rng.standard_normal(n - 1))
+
+
+def long_row_and_constant(rng):
+    A, b = long_row(rng)
+    return np.column_stack((A, np.append(0.0, np.ones(7)))), b
+
+
+@pytest.mark.parametrize("family", [long_row, long_row_and_constant])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_columns_that_only_short_rows_tell_apart_count_in_the_bound(family, sparse):
+    """`test_mutation_columns_ignored_on_every_row` shows that this can fail."""
+    for seed in range(10):
+        A, b = family(np.random.default_rng(seed))
+        res = hasd.chebyshev(scipy.sparse.csr_array(A) if sparse else A, b)
+        assert Fraction(res.lower) <= exact_minimum(A, b), seed
+        if not sparse:
+            assert res.rank < A.shape[1] and "too near to others to get a coefficient" in res.message
+            assert "the bound ignores" not in res.message and not res.success
+
+
+def test_long_row_among_four():
+    A, b = np.array([[1e16, 1e16], [1.0, -1.0], [0.5, 1.0], [1.0, 0.3]]), np.array([0.0, 1.0, 0.3, -0.2])
+    least = exact_minimum(A, b)
+    res = hasd.chebyshev(A, b)
+    assert Fraction(res.lower) <= least <= Fraction(res.fun) and not res.success
+
+
+def test_mutation_columns_ignored_on_every_row(monkeypatch):
+    """Whatever the multipliers leave of a column that was left out is called rounding: the bound passes the minimum."""
+    monkeypatch.setattr(proof, "SAME", np.inf)
+    passed = 0
+    for seed in range(10):
+        A, b = long_row(np.random.default_rng(seed))
+        passed += Fraction(hasd.chebyshev(A, b).lower) > exact_minimum(A, b)
+    assert passed >= 5
+
+
+@pytest.mark.parametrize("left", [-1.0, 0.0])
+@pytest.mark.parametrize("degree", [40, 60])
+def test_monomials_that_rounding_leaves_out_count_in_the_bound(left, degree):
+    """The minimum over all polynomials of the degree is known from a good basis."""
+    t = np.linspace(left, 1.0, 800)
+    basis = np.polynomial.chebyshev.chebvander((2.0 * t - 1.0 - left) / (1.0 - left), degree - 1)
+    least = hasd.chebyshev(basis, np.abs(t - 0.3))
+    res = hasd.chebyshev(np.vander(t, degree), np.abs(t - 0.3))
+    assert least.success and res.rank < degree
+    assert res.lower <= least.fun <= res.fun and not res.success
+
+
+def test_columns_that_depend_to_rounding_are_ignored_and_the_bound_is_sharp():
+    """Sums, multiples and products, standardised: entries differ from those of combinations in their last digits."""
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        B = np.floor(np.exp(2.0 * rng.standard_normal((300, 4))))
+        X = np.column_stack((B, B[:, :2] + B[:, 1:3], 3.0 * B[:, 0], B @ rng.standard_normal((4, 2))))
+        X = (X - X.mean(axis=0)) / X.std(axis=0)
+        A = np.column_stack((np.ones(300), X, X * X[:, [0]]))
+        res = hasd.chebyshev(A, rng.standard_normal(300))
+        assert res.success and res.gap <= 1e-9 * res.fun and res.rank < A.shape[1], seed
+        assert "which the bound ignores" in res.message and "too near" not in res.message

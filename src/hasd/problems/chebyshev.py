@@ -3,13 +3,15 @@
 Problem.    min f(x) = ||Ax - b||_inf; dual: max -<b, w> over A^T w = 0, ||w||_1 <= 1.
 Algorithm.  Least squares in coordinates where A has orthonormal columns; the smoothed maximum with decreasing alpha by
             `hasd.minimize`, on the rows with large residuals and some others; then linear programs on the rows that are
-            nearly active, checked against all rows, rows exchanged until bound and value meet.
+            nearly active, checked against all rows, rows exchanged until bound and value meet.  Their solutions are
+            vertices by HiGHS; where few rows carry the optimum, and a vertex is one of many solutions, their centre.
 Guarantee.  `lower` <= min f for the numbers A and b are, all rounding charged, whatever the condition of the columns:
             `multipliers` on the rows `active` are w to float64, w itself has twice the digits, and what it leaves of
             A^T w is charged with how far from 0 a best x can be.  `fun` is max|Ax - b| as computed over all rows:
-            rounding there is not charged, and where it takes `fun` below the minimum `lower` goes with it.  The
-            programs' values increase strictly, so that the exchange ends.  Columns that depend on others to rounding
-            get 0 where A is dense, and `lower` is for those that are left.
+            rounding there is not charged, and where it takes `fun` below the minimum `lower` goes with it.  No answer
+            is worse than least squares or than an earlier point.  The exchange ends: idle rows are let go only after
+            a program whose value has risen.  Columns that depend on others to rounding get 0 where A is dense;
+            `lower` ignores those that w is orthogonal to but for the last digits of A, and the message says so.
 Reference.  Cheney (1966), chapter 2, for the exchange; Barrodale & Phillips (1975) for the linear program.
 
 >>> import numpy as np
@@ -40,7 +42,8 @@ from ..minimize import minimize
 from ..objectives import SymmetricSoftmax
 from ..objectives.operators import Matrix, Vector, as_data, as_matrix, as_scalar, is_sparse, quiet
 from ..result import Status
-from . import proof, rows, vertex
+from . import centre, rows, vertex
+from .certificate import Certificate
 from .coordinates import BLOCK, Coordinates
 
 LEVELS = (0.1, 0.01)
@@ -66,10 +69,8 @@ TINY = 1e-140
 """Columns with no larger entry are brought to size 1 first: they have no squares either."""
 LOOSE = 1e-6
 """A relative gap that may be called closed to rounding where rounding explains it; beyond, it is no success."""
-NEIGHBOURS = 1
-"""Times the rank: rows beside the active ones that say how far from 0 a best point can be."""
-PROVED = 1.0 - 2.0**-40
-"""The part of what multipliers promise that a bound is to keep, or more rows are asked."""
+RISE = 1e-9
+"""A program's value that is higher by no more than this part of it is not higher."""
 ROUNDS = 200
 """Linear programs at most, unless the caller says otherwise."""
 
@@ -83,21 +84,22 @@ class Search:
     deadline: float
     began: float = field(default_factory=time.perf_counter)
     upper: float = math.inf
-    lower: float = 0.0
     y: Vector = field(default_factory=lambda: np.zeros(0))  # the best point, in coordinates
     x: Vector = field(default_factory=lambda: np.zeros(0))
     r: Vector = field(default_factory=lambda: np.zeros(0))  # its residuals
-    active: Vector = field(default_factory=lambda: np.zeros(0, dtype=int))  # the rows that prove the lower bound
-    weights: Vector = field(default_factory=lambda: np.zeros(0))
-    reach: Vector = field(init=False)  # no |x_j| of a best point is larger
-    ignored: Vector = field(default_factory=lambda: np.zeros(0, dtype=int))  # columns, of those with coordinates
+    certificate: Certificate = field(init=False)
     nit: int = 0  # iterations of the smoothed problem
     nlp: int = 0
     nprod: int = 0  # products with all of A
     trace: dict[str, list[float]] = field(default_factory=lambda: {"seconds": [], "fun": [], "lower": []})
 
     def __post_init__(self) -> None:
-        self.reach = np.full(self.coordinates.rank, math.inf)
+        self.certificate = Certificate(self.coordinates, self.b, self._image)
+
+    @property
+    def lower(self) -> float:
+        """The bound; the value, where rounding of Ax - b takes that below the minimum."""
+        return min(self.certificate.lower, self.upper)
 
     def look(self, y: Vector) -> Vector:
         """The residuals at y, over all rows; the best point is kept."""
@@ -107,56 +109,12 @@ class Search:
         upper = float(np.abs(r).max())
         if upper < self.upper:
             self.upper, self.x, self.y, self.r = upper, x, y, r
-            self.lower = min(self.lower, upper)  # where rounding of Ax - b takes the value below the minimum
         return r
 
     def _image(self, y: Vector) -> Vector:
         """Qy, over all rows."""
         self.nprod += 1
         return self.coordinates.residual(self.coordinates.x(y), np.zeros(len(self.b)))
-
-    def bound(self, which: Vector, weights: Vector, others: Vector) -> None:
-        """A lower bound from weights on those rows, kept where it is better; other rows say how far x can be."""
-        near = np.concatenate((which, others))
-        if self._proves(which, weights, near[: which.size + NEIGHBOURS * self.coordinates.rank]):
-            return
-        # what balances a row that is short beside others is below the linear program's tolerance: it is found here
-        added = np.setdiff1d(near[rows.pivots(self.coordinates.columns(near))], which)
-        self._proves(np.concatenate((which, added)), np.concatenate((weights, np.zeros(added.size))), near)
-
-    def _proves(self, which: Vector, weights: Vector, near: Vector) -> bool:
-        """Whether weights on those rows prove what they promise; the bound is kept where it is better."""
-        dual = proof.dual(self.coordinates.columns(which), weights, self.b[which])
-        if dual is None or not dual.value > self.lower:
-            return dual is not None
-        low = dual.lower(self.reach)
-        for measure in (self._measure, self._measure_far):
-            if not low > PROVED * dual.value:
-                measure(near)
-                low = dual.lower(self.reach)
-        if low > self.lower:
-            some = dual.weights != 0.0
-            self.lower, self.active, self.weights = min(low, self.upper), which[some], dual.weights[some]
-        return low > PROVED * dual.value
-
-    def _measure(self, near: Vector) -> None:
-        """How far from 0 a best point can be, by those rows."""
-        far = proof.reach(self.coordinates.columns(near), self.b[near], float(np.abs(self.b).max()))
-        self.reach = np.minimum(self.reach, far)
-
-    def _measure_far(self, near: Vector) -> None:
-        """The same where those rows do not tell the columns apart: by others that do.
-
-        Columns that depend on others to rounding on all rows are ignored: no x needs them.  Once, as which of them
-        depend is a choice.
-        """
-        if np.isfinite(self.reach).all():
-            return
-        near, ignored = rows.spanning(self.coordinates, near, self._image)
-        free = np.setdiff1d(np.arange(self.coordinates.rank), ignored)
-        far = proof.reach(self.coordinates.columns(near)[:, free], self.b[near], float(np.abs(self.b).max()))
-        if np.isfinite(far).all():
-            self.reach[free], self.reach[ignored], self.ignored = np.minimum(self.reach[free], far), 0.0, ignored
 
     def note(self) -> None:
         """A row of the trace."""
@@ -260,7 +218,7 @@ def _solved(A: Matrix, b: Vector, tol: float, rounds: int, limit: float) -> Opti
         _smooth(search, tol)
         return _answer(search, tol, _exchange(search, tol, rounds))
     top = np.argmax(np.abs(b))  # A = 0: nothing can be done about the largest |b_i|
-    search.bound(np.array([top]), np.ones(1), np.zeros(0, dtype=int))
+    search.certificate.bound(np.array([top]), np.ones(1), np.zeros(0, dtype=int))
     return _answer(search, tol, Status.GAP)
 
 
@@ -306,39 +264,56 @@ def _share(search: Search) -> Vector:
 
 
 def _exchange(search: Search, tol: float, rounds: int) -> Status:
-    """Linear programs on ever better rows: what an optimum on some rows violates is added, what is idle is left out."""
+    """Programs on ever better rows: what an optimum on some rows violates is added, what is idle is left out.
+
+    Where a vertex is one of many solutions, the centre of them is taken from then on, and no row is left out any more.
+    """
     coordinates, rank = search.coordinates, search.coordinates.rank
     first = rows.chosen(coordinates.rows, search.r, (1.0 - NEARLY) * search.upper, rank, FIRST)
-    pairs, box = rows.signed(search.r, first), BOX
+    pairs, box, value, centred = rows.signed(search.r, first), BOX, 0.0, False
     for _ in range(rounds):
         if search.met(tol):
             return Status.GAP
         if search.late:
             return Status.TIME
-        y, r, scale = search.y, search.r, search.upper
-        which, s = pairs[:, 0], pairs[:, 1].astype(float)
-        Q = coordinates.rows(which)
-        found = vertex.solve(Q, r[which] / scale, s, box, search.deadline - time.perf_counter())
-        search.nlp += 1
+        scale = search.upper
+        which, found = _program(search, pairs, box, centred)
         if found is None:
             return Status.TIME if search.late else Status.PRECISION
-        there = search.look(y + scale * found.step)
-        on = found.support
-        search.bound(which[on], found.weights[on], np.delete(which, on))
-        if not search.met(tol) and float(np.abs(there).max()) <= (1.0 + NEAR) * scale * found.value:
-            search.look(y + scale * vertex.polished(Q[on], r[which[on]] / scale, s[on]))
-        search.note()
-        more = rows.chosen(coordinates.rows, there, scale * found.value, rank, ADDED)
-        new = rows.without(rows.signed(there, more[np.abs(there[more]) > scale * found.value]), pairs)
-        if not len(new) and np.abs(found.step).max() > 0.99 * box:  # columns that are only scaled
+        rising, value = scale * found.value > (1.0 + RISE) * value, scale * found.value
+        there = _judged(search, which, found, tol)
+        more = rows.chosen(coordinates.rows, there, value, rank, ADDED)
+        new = rows.without(rows.signed(there, more[np.abs(there[more]) > value]), pairs)
+        if not len(new) and np.abs(found.step).max() > vertex.EDGE * box:  # columns that are only scaled
             box *= 10.0
         elif not len(new):
             close = search.met(max(tol, LOOSE)) and search.upper - search.lower <= search.rounding()
             return Status.GAP if close or search.met(tol) else Status.PRECISION
-        if len(pairs) > MOST * rank:
+        centred = centred or (rank <= centre.WIDEST and not found.unique(box))
+        if len(pairs) > MOST * rank and rising and not centred:
             pairs = pairs[found.slack <= IDLE]
         pairs = np.vstack((pairs, new))
     return Status.GAP if search.met(tol) else Status.MAXITER
+
+
+def _program(search: Search, pairs: Vector, box: float, centred: bool) -> tuple[Vector, vertex.Vertex | None]:
+    """The rows of a program, and its optimum as a step from the best point: a vertex, or the centre of all optima."""
+    search.nlp += 1
+    which, left = np.unique(pairs[:, 0]) if centred else pairs[:, 0], search.deadline - time.perf_counter()
+    Q, r = search.coordinates.rows(which), search.r[which] / search.upper
+    return which, centre.solve(Q, r, box, left) if centred else vertex.solve(Q, r, pairs[:, 1].astype(float), box, left)
+
+
+def _judged(search: Search, which: Vector, found: vertex.Vertex, tol: float) -> Vector:
+    """The residuals of an optimum on those rows; its point is looked at and polished, its multipliers give a bound."""
+    scale, y = search.upper, search.y + search.upper * found.step
+    there, on = search.look(y), found.support
+    search.certificate.bound(which[on], found.weights[on], np.delete(which, on))
+    if not search.met(tol) and float(np.abs(there).max()) <= (1.0 + NEAR) * scale * found.value:
+        Q, signs = search.coordinates.rows(which[on]), np.sign(found.weights[on])
+        search.look(y + scale * vertex.polished(Q, there[which[on]] / scale, signs))
+    search.note()
+    return there
 
 
 MESSAGES = {
@@ -351,14 +326,17 @@ MESSAGES = {
 
 def _answer(search: Search, tol: float, status: Status, message: str = "") -> OptimizeResult:
     """All that is known; everything speaks of the same x."""
-    order = np.argsort(search.active, kind="stable")
-    active = search.active[order]
-    rank, d = search.coordinates.rank - search.ignored.size, search.coordinates.A.shape[1]
+    certificate, d = search.certificate, search.coordinates.A.shape[1]
+    order = np.argsort(certificate.active, kind="stable")
+    active, counted = certificate.active[order], certificate.counted
+    rank = np.count_nonzero(counted < search.coordinates.rank)
     message = message or MESSAGES[status]
     if status is Status.GAP and search.lower > 0.0 and not search.met(tol):
         message = f"Converged to rounding: {search.upper - search.lower:.2g} is what the size of Ax leaves of the gap."
-    if rank < d:
-        message += f" To rounding {rank} of the {d} columns of A span the others, which the bound ignores."
+    if counted.size < d:
+        message += f" To rounding {counted.size} of the {d} columns of A span the others, which the bound ignores."
+    if rank < counted.size:
+        message += f" {counted.size - rank} of the {d} columns of A are too near to others to get a coefficient."
     return OptimizeResult(
         x=search.x,
         fun=search.upper,
@@ -366,7 +344,7 @@ def _answer(search: Search, tol: float, status: Status, message: str = "") -> Op
         gap=search.upper - search.lower,
         active=active,
         signs=np.sign(search.r[active]),
-        multipliers=search.weights[order],
+        multipliers=certificate.weights[order],
         residual=search.r,
         rank=rank,
         success=status.success,

@@ -32,6 +32,7 @@ class Coordinates:
     A: Matrix  # ndarray or CSR
     kept: Vector  # indices of independent columns
     R: Vector  # upper triangular, or the diagonal where the columns are only scaled
+    others: Vector  # indices of columns that are not 0 and depend on them, to rounding of the longest rows
 
     @classmethod
     def of(cls, A: Matrix) -> Coordinates:
@@ -45,13 +46,13 @@ class Coordinates:
         size = np.sqrt(np.einsum("ij,ij->j", R, R))
         alive = np.flatnonzero(size > 0.0)
         if alive.size == 0:
-            return cls(A, alive, np.zeros((0, 0)))
+            return cls(A, alive, np.zeros((0, 0)), alive)
         scaled = R[:, alive] / size[alive]
         _, S, order = scipy.linalg.qr(scaled, mode="economic", pivoting=True)
         diagonal = np.abs(S.diagonal())
         rank = int(np.count_nonzero(diagonal > max(n, d) * 2.0**-52 * diagonal[0]))
         kept = alive[order[:rank]]
-        return cls(A, kept, S[:rank, :rank] * (size[kept] / math.sqrt(n)))
+        return cls(A, kept, S[:rank, :rank] * (size[kept] / math.sqrt(n)), alive[order[rank:]])
 
     @classmethod
     def _scaled(cls, A: Matrix) -> Coordinates:
@@ -62,7 +63,7 @@ class Coordinates:
             squares += np.asarray(rows.multiply(rows).sum(axis=0)).ravel() if is_sparse(A) else (rows**2).sum(axis=0)
         size = np.sqrt(squares / n)
         kept = np.flatnonzero(size > 0.0)
-        return cls(A, kept, size[kept])
+        return cls(A, kept, size[kept], np.zeros(0, dtype=int))
 
     @property
     def rank(self) -> int:
@@ -84,12 +85,12 @@ class Coordinates:
         """Those rows of Q; sparse where A is and its columns are only scaled."""
         if is_sparse(self.A) and not self.orthonormal:
             return self.A[which][:, self.kept] @ scipy.sparse.diags_array(1.0 / self.R)
-        rows = self.columns(which)
+        rows = dense_rows(self.A, which)[:, self.kept]
         return scipy.linalg.solve_triangular(self.R, rows.T, trans=1).T if self.orthonormal else rows / self.R
 
     def columns(self, which: Vector) -> Vector:
-        """Those rows of A, the columns kept."""
-        return dense_rows(self.A, which)[:, self.kept]
+        """Those rows of A, the columns kept and then the others."""
+        return dense_rows(self.A, which)[:, np.concatenate((self.kept, self.others))]
 
     def residual(self, x: Vector, b: Vector) -> Vector:
         """Ax - b in float64, also where A is float32; one product, no copy of A."""

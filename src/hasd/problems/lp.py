@@ -4,9 +4,9 @@ Problem.    min_x ||Ax - b||_q.  q = 2 is least squares, q = inf minimax; betwee
             and more, and the solution is unique in Ax.
 Algorithm.  Least squares first, then q = 4, 8, 16, ... up to the power asked for, each stage minimising
             (1/q) sum |z_i/s|^q with s = ||z||_q of the point it starts from, so that no power over- or underflows.
-            Columns of A are scaled by powers of two (which round nothing); with up to 512 of them A is replaced by the
-            orthonormal factor of its pivoted QR and every stage is `hasd-subspace` with the whole space in its span
-            from the start, otherwise `minimize(method="auto")`.
+            Columns of A are scaled by powers of two (which round nothing); with up to 512 of them, or 1024 that nearly
+            depend on each other, A is replaced by the orthonormal factor of its pivoted QR and every stage is
+            `hasd-subspace` with the whole space in its span from the start, otherwise `minimize(method="auto")`.
 Guarantee.  Doubling q is what keeps a stage easy: if x minimises ||z||_q, then ||z||_2q <= n^(1/2q) times its minimum,
             so the function of the next stage starts within a factor n of its minimum, whatever q.
             For every u with A^T u = 0, ||u||_{q*} <= 1: ||Ay - b||_q >= -<b, u> for all y.  That u is the residual of
@@ -81,8 +81,8 @@ def lp_fit(
     ----------
     A : array, sparse matrix or LinearOperator
         n x d, real, of any rank: where several x are best, the shortest is returned if A was factored.  That is
-        so up to 512 columns, which are written out as a float64 array (an operator by d products); else A is not copied
-        if it is float64.
+        so up to 512 columns, which are written out as a float64 array (an operator by d products), and up to 1024 of an
+        array or a sparse matrix that nearly depend on each other; else A is not copied if it is float64.
     b : array_like
         n values.
     power : float

@@ -31,6 +31,9 @@ from ..oracle import Evaluation
 
 WHOLE, ENTRIES = 512, 20_000_000
 """Columns, and entries, up to which A is factored: a Newton step in all its coordinates then costs n d^2."""
+WIDEST, NEARLY = 1024, 1e-8
+"""Columns up to which it is factored where they nearly depend on each other, which takes iterations thousands of steps:
+where the squares of their singular values, columns of norm 1, go down to this."""
 REFINEMENTS = 12
 """Passes of least squares, at most: each that is worth another one gains a digit or more."""
 PROJECTION = 2000
@@ -237,9 +240,25 @@ def _affordable(A: Matrix) -> bool:
     return d <= WHOLE and n * d <= ENTRIES
 
 
+def _dependent(data: Scaled) -> bool:
+    """Whether columns that are not too many to be factored nearly depend on each other; some rows tell."""
+    A, (n, d) = data.A, data.A.shape
+    if isinstance(A, LinearOperator) or d > WIDEST or n * d > ENTRIES:
+        return False
+    rows = A[:: max(1, n // (2 * d))]
+    rows = (rows.toarray() if is_sparse(A) else rows) / data.D
+    size = np.linalg.norm(rows, axis=0)
+    rows = rows / np.where(size > 0.0, size, 1.0)
+    try:
+        np.linalg.cholesky(rows.T @ rows - NEARLY * np.eye(d))
+    except np.linalg.LinAlgError:
+        return True
+    return False
+
+
 def space_of(data: Scaled) -> Columns | Factored:
-    """Factored where that is affordable."""
-    return Factored.of(data) if _affordable(data.A) else Columns(data)
+    """Factored where that is affordable, or there is no other way."""
+    return Factored.of(data) if _affordable(data.A) or _dependent(data) else Columns(data)
 
 
 def column_sizes(A: Matrix) -> Vector:

@@ -20,6 +20,11 @@ REFINED, SMALL = 4, 2.0**-95
 """How often what is left of A^T w is taken off, at most, and the part of w that need not be."""
 UP = 1.0 + 2.0**-50
 """More than seven roundings take from a number."""
+SAME = 2.0**-45
+"""Numbers that agree to this part are the same to rounding: a hundred roundings, as sums and means make."""
+UNIT = 2.0**-50
+"""The part of the largest weight that rounding leaves of one that is 0, rows of size 1."""
+NONE = np.zeros(0, dtype=int)
 TINIEST = 2.0**-1070
 """More than underflow takes from the operations of a product."""
 
@@ -31,6 +36,7 @@ class Dual:
     weights: Vector  # w / ||w||_1, rounded
     value: float  # not above |<w, b>| / ||w||_1
     left: Vector  # not below |A^T w| / ||w||_1
+    balanced: Vector  # which columns w is orthogonal to once their entries, and w, are changed by rounding
 
     def lower(self, reach: Vector) -> float:
         """A bound on max|Ax - b| over all x with |x_j| <= reach_j."""
@@ -39,8 +45,8 @@ class Dual:
         return max(math.nextafter(self.value - UP * charge, 0.0), 0.0) if math.isfinite(charge) else 0.0
 
 
-def dual(columns: Vector, weights: Vector, b: Vector) -> Dual | None:
-    """The nearest weights with columns^T weights = 0, and what they prove; None where there are none.
+def dual(columns: Vector, weights: Vector, b: Vector, ignored: Vector = NONE) -> Dual | None:
+    """The nearest weights with columns^T weights = 0 but for those ignored, and what they prove; None without any.
 
     `columns` are rows of A.  The weights are sums high + low of two float64, and what they leave of columns^T weights
     is summed in as many digits and taken off again: float64 weights would leave the condition of A times 2^-53.
@@ -52,7 +58,8 @@ def dual(columns: Vector, weights: Vector, b: Vector) -> Dual | None:
     b_block = np.ldexp(b, up)
     if not (np.ldexp(b_block, -up) == b).all():
         return None
-    basis, R, first = _range(scaled)
+    free = np.delete(np.arange(columns.shape[1]), ignored)
+    basis, R, first = _range(scaled[:, free])
     high = np.ldexp(weights, -up)
     for _ in range(2):
         high = high - basis @ (basis.T @ high)
@@ -62,25 +69,27 @@ def dual(columns: Vector, weights: Vector, b: Vector) -> Dual | None:
     high, low = high / total, np.zeros_like(high)
     left, error = image(scaled, high, low)
     for _ in range(REFINED):
-        if not np.abs(left).max(initial=0.0) > SMALL * np.abs(high).max():
+        if not np.abs(left[free]).max(initial=0.0) > SMALL * np.abs(high).max():
             break
-        more = -basis @ scipy.linalg.solve_triangular(R, left[first], trans=1)
+        more = -basis @ scipy.linalg.solve_triangular(R, left[free[first]], trans=1)
         high, taken = _sum(high, more)
         high, low = _sum(high, low + taken)
         left, error = image(scaled, high, low)
     value, off = (float(part[0]) for part in image(b_block[:, None], high, low))
     left = np.abs(left) + error
+    weight = np.abs(high)
+    balanced = left <= np.maximum(SAME * (np.abs(scaled).T @ weight), UNIT * weight.max())
     left = np.where(left > 0.0, np.nextafter(np.ldexp(left, -across), math.inf), 0.0)
-    return _rounded(np.ldexp((high, low), up), abs(value) - off, left)
+    return _rounded(np.ldexp((high, low), up), abs(value) - off, left, balanced)
 
 
-def _rounded(weights: Vector, value: float, left: Vector) -> Dual | None:
+def _rounded(weights: Vector, value: float, left: Vector, balanced: Vector) -> Dual | None:
     """The same for ||w||_1 = 1, each number on the safe side; `weights` are high and low."""
     if not (math.isfinite(value) and np.isfinite(left).all()):
         return None
     total = math.fsum(np.abs(weights).ravel().tolist())
     most = UP * (total + weights.size * TINIEST)
-    return Dual(weights[0] / total, max(value / most, 0.0), UP * left / total)
+    return Dual(weights[0] / total, max(value / most, 0.0), UP * left / total, balanced)
 
 
 def reach(columns: Vector, b: Vector, top: float) -> Vector:

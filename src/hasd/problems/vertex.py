@@ -26,6 +26,8 @@ MANY = 300
 """Columns from which the interior-point method is faster than the simplex method."""
 ACTIVE = 1e-9
 """A multiplier below this part of the largest is rounding."""
+EDGE = 0.99
+"""A coordinate beyond this part of the box is at its edge."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,10 @@ class Vertex:
         weight = np.abs(self.weights)
         pull = weight * self.lengths
         return np.flatnonzero((weight > ACTIVE * weight.max(initial=0.0)) | (pull > ACTIVE * pull.max(initial=0.0)))
+
+    def unique(self, box: float) -> bool:
+        """Whether as many constraints carry it as fix a point: rows, and coordinates at the edge of the box."""
+        return self.support.size + np.count_nonzero(np.abs(self.step) > EDGE * box) > self.step.size
 
 
 def solve(Q: Matrix, r: Vector, s: Vector, box: float, time_limit: float = math.inf) -> Vertex | None:
@@ -64,13 +70,13 @@ def solve(Q: Matrix, r: Vector, s: Vector, box: float, time_limit: float = math.
         res = linprog(cost, A_ub=mass, b_ub=[1.0], A_eq=turned, b_eq=np.zeros(d), method=method, options=options)
         if res.status == 0:
             step, value = res.eqlin.marginals, -float(res.ineqlin.marginals[0])
-            return Vertex(step, value, s * res.x[:n], value - s * (Q @ step + r), _lengths(Q))
+            return Vertex(step, value, s * res.x[:n], value - s * (Q @ step + r), lengths(Q))
         if res.status == 1:  # out of time
             return None
     return None
 
 
-def _lengths(Q: Matrix) -> Vector:
+def lengths(Q: Matrix) -> Vector:
     """The l_2 norms of rows."""
     return scipy.sparse.linalg.norm(Q, axis=1) if is_sparse(Q) else np.linalg.norm(Q, axis=1)
 
