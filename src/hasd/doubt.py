@@ -52,6 +52,7 @@ class Doubt(NamedTuple):
     value_bend: float = 0.0  # for each unit of curvature B that the run has seen; 0 where the data say it all
     slope_bend: float = 0.0
     image: float = 0.0  # what each entry of a cached image Ax - b may be off by
+    shift: float = math.inf  # f(x) minus the cut's value at x, both true: `slope` and this serve in place of `true`
 
 
 CERTAIN = Doubt()
@@ -64,6 +65,7 @@ class Sizes(NamedTuple):
     f: float  # the value
     g: float  # ||g||_2
     x: float  # ||x||_2
+    top: float  # max|x|
     d: int  # how many entries x has
     eps: float  # the resolution of their numbers
 
@@ -71,7 +73,7 @@ class Sizes(NamedTuple):
 def doubt_of_function(at: Sizes) -> Doubt:
     """That of a user's function.
 
-    >>> doubt_of_function(Sizes(f=1.0, g=1.0, x=0.0, d=16, eps=EPS)).value == 16.0 * EPS
+    >>> doubt_of_function(Sizes(f=1.0, g=1.0, x=0.0, top=0.0, d=16, eps=EPS)).value == 16.0 * EPS
     True
     """
     unit = OPERATIONS * roundings(at.d) * at.eps

@@ -26,7 +26,7 @@ from .oracle import BlackBox, ObjectiveSource, Source
 from .replacing import previous, temporary
 from .stopping import DEFAULT_TOL
 
-NOTHING = Sizes(0.0, 0.0, 0.0, 1, 0.0)
+NOTHING = Sizes(0.0, 0.0, 0.0, 0.0, 1, 0.0)
 """The sizes of no evaluation at all, to ask an objective whether its data tell its rounding."""
 DEFAULT_MAXITER = 100_000
 """Where the caller sets no limit at all."""

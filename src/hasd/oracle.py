@@ -173,7 +173,7 @@ def _narrowed(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
 
 def sizes_of(x: Array, f: float, g: Array, precision: float = 0.0) -> Sizes:
     """The sizes of an evaluation whose numbers are no finer than x's, nor than the precision."""
-    return Sizes(f, norm2(g), norm2(x), x.shape[0], max(resolution(x), precision))
+    return Sizes(f, norm2(g), norm2(x), largest(x), x.shape[0], max(resolution(x), precision))
 
 
 def _step(size: Any, eps: float) -> Any:
@@ -196,7 +196,7 @@ class BlackBox:
     def doubt(self, x: Array, f: float, g: Array, image: float | None = None) -> Doubt:
         """That of a user's function, with what differences add."""
         at = sizes_of(x, f, g, self.precision)
-        return doubt_of_function(at) if self.jac is not None else doubt_of_differences(at, _step(largest(x), at.eps))
+        return doubt_of_function(at) if self.jac is not None else doubt_of_differences(at, _step(at.top, at.eps))
 
     def price(self, x: Array) -> int:
         """Evaluations of fun that value and gradient together take."""

@@ -85,13 +85,14 @@ class Cut:
         Within the radius f(x) - f* <= R ||g|| - tilt, with strong convexity f(x) - f* <= ||g||^2/(2 mu).  It is
         negative where no minimiser can be within the radius.
         """
-        blur = self.doubt.true + bend * self.doubt.slope_bend
-        slope = self.slope * (1.0 + self.unit) + blur
         bounds = [math.inf]
-        if radius is not None:
-            bounds.append(radius * slope - self.tilt + (self.unit * self.slope + blur) * self.away)
-        if mu > 0.0:
-            bounds.append(slope * (slope / (2.0 * mu)))
+        for blur, shift in ((self.doubt.true, 0.0), (self.doubt.slope, self.doubt.shift)):
+            blur += bend * self.doubt.slope_bend
+            slope = self.slope * (1.0 + self.unit) + blur
+            if radius is not None:
+                bounds.append(radius * slope - self.tilt + (self.unit * self.slope + blur) * self.away + shift)
+            if mu > 0.0:
+                bounds.append(slope * (slope / (2.0 * mu)) + shift)
         best = min(bounds)
         return best + 4.0 * EPS * abs(best) if not math.isnan(best) else math.inf
 

@@ -1,5 +1,7 @@
 """What a result certifies, and what becomes of a declared L that is too small."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -73,3 +75,30 @@ class TestSmoothnessTooSmall:
         res = hasd.minimize(known.f, known.x0, method=HASD(raise_L=False), p=2, L=L, maxiter=50)
         assert res.L == L and "too small" not in res.message
         assert res.gap(known.R) >= res.fun - known.f_star
+
+
+class TestCharge:
+    """How much of a gap is rounding, and radii that the run contradicts."""
+
+    @pytest.mark.parametrize("method", ["hasd", "agd", "hasd-qn", "hasd-subspace"])
+    def test_it_is_a_part_of_the_gap(self, method):
+        known = log_sum_exp()
+        for maxiter in (1, 5, 50):
+            gap = hasd.minimize(known.f, known.x0, method=method, maxiter=maxiter, tol=0.0).gap
+            assert 0.0 < gap.charge(known.R) <= gap(known.R)
+        assert gap.charge(known.R) < 1e-12
+
+    def test_the_smallest_radius_that_the_run_allows_is_allowed(self):
+        known = quadratic()
+        gap = hasd.minimize(known.f, known.x0, method="hasd", p=2, tol=1e-9).gap
+        with pytest.raises(
+            ValueError, match=r"contradicted by the run.* smallest radius that the run allows is"
+        ) as error:
+            gap(0.5 * known.R)
+        smallest = float(str(error.value).split()[-1].rstrip("."))
+        assert 0.5 * known.R < smallest <= known.R * (1 + 1e-5) and gap(smallest * (1 + 1e-5)) >= 0.0
+
+    def test_a_run_that_certifies_nothing_any_more_charges_everything(self):
+        hills = lambda x: (float(np.sum(0.05 * x**2 + np.cos(2 * x))), 0.1 * x - 2 * np.sin(2 * x))  # noqa: E731
+        gap = hasd.minimize(hills, np.linspace(0.1, 3, 6), jac=True).gap
+        assert gap.charge(10.0) == gap(10.0) == math.inf

@@ -124,7 +124,7 @@ def test_doubt_is_small_where_nothing_cancels():
 
 def test_a_moved_image_is_doubted_more():
     f = LeastSquares(np.eye(3), np.ones(3))
-    at = Sizes(f=1.0, g=1.0, x=2.0, d=3, eps=EPS)
+    at = Sizes(f=1.0, g=1.0, x=2.0, top=2.0, d=3, eps=EPS)
     fresh, moved = f.doubt(at), f.doubt(at, image=1e-9)
     assert moved.image > 1e-9 > fresh.image and moved.value > fresh.value
 
@@ -137,20 +137,20 @@ def test_operators_and_losses_that_do_not_tell_are_judged_as_any_function():
             return float(z @ z)
 
     A = np.eye(2)
-    assert LeastSquares(aslinearoperator(A), np.ones(2)).doubt(Sizes(1.0, 1.0, 1.0, 2, EPS)) is None
-    assert hasd.objectives.Affine(Own(), A).doubt(Sizes(1.0, 1.0, 1.0, 2, EPS)) is None
+    assert LeastSquares(aslinearoperator(A), np.ones(2)).doubt(Sizes(1.0, 1.0, 1.0, 1.0, 2, EPS)) is None
+    assert hasd.objectives.Affine(Own(), A).doubt(Sizes(1.0, 1.0, 1.0, 1.0, 2, EPS)) is None
     e = Oracle(ObjectiveSource(LeastSquares(aslinearoperator(A), np.ones(2)))).evaluate(np.ones(2))
     assert e.doubt.value_bend > 0.0
 
 
 def test_transport_says_its_doubt():
     f = EntropicTransport(np.array([[0.0, 1.0], [1.0, 0.0]]), [0.5, 0.5], [0.5, 0.5], 0.1)
-    doubt = f.doubt(Sizes(1.0, 0.5, 1e6, 4, EPS))
+    doubt = f.doubt(Sizes(1.0, 0.5, 1e6, 1e6, 4, EPS))
     assert 1e6 * EPS < doubt.value < 100e6 * EPS and doubt.true > doubt.slope > 0.0 and f.bounded_below
 
 
 def test_doubt_of_a_users_function():
-    at = Sizes(f=-3.0, g=2.0, x=5.0, d=16, eps=EPS)
+    at = Sizes(f=-3.0, g=2.0, x=5.0, top=3.0, d=16, eps=EPS)
     assert doubt_of_function(at) == Doubt(
         16 * EPS * 13.0, 16 * EPS * 2.0, 16 * EPS * 2.0, 16 * EPS * 25.0, 16 * EPS * 5.0
     )
@@ -170,7 +170,11 @@ def test_sizes_of_a_matrix(kind):
     A = np.array([[3.0, 4.0, 0.0], [0.0, 1.0, 0.0]])
     for scale in (1.0, 2.0**600, 2.0**-600):
         sizes = MatrixSizes(kind(scale * A), np.array([-2.0, 1.0]))
-        assert sizes.row == 5.0 * scale and sizes.frobenius == pytest.approx(math.sqrt(26.0) * scale)
+        assert (
+            sizes.row == 5.0 * scale
+            and sizes.affine.row1 == 7.0 * scale
+            and sizes.frobenius == pytest.approx(math.sqrt(26.0) * scale)
+        )
         assert sizes.largest == 2.0 and sizes.length == norm2(np.array([2.0, 1.0]))
         assert sizes.terms == (3 if kind is np.asarray else 2)
     assert MatrixSizes(kind(np.zeros((2, 3))), None).row == 0.0 and MatrixSizes(None, None).row == 1.0

@@ -23,6 +23,7 @@ class DataSizes(NamedTuple):
     """What an affine objective's rounding depends on: the sizes of A and b in phi(Ax - b)."""
 
     row: float  # max_i ||a_i||_2
+    row1: float  # max_i ||a_i||_1
     terms: int  # the most terms that a product with one row adds up
     largest: float  # max_i |b_i|
 
@@ -35,16 +36,17 @@ class DataSizes(NamedTuple):
         Computed value and slope of phi are those of an image that is off by dz in every entry.  As phi is convex, its
         cut there lies below phi, and at the true image it is off by <|phi'|, dz>: the curvature does not matter.
         """
-        product, far = max(at.eps, precision), self.row * at.x
+        product, far = max(at.eps, precision), min(self.row * at.x, self.row1 * at.top)  # |A||x| at most
         dz = product * roundings(self.terms) * far + 0.5 * EPS * (far + self.largest)
         if image is not None:
             dz = math.hypot(image, 2.0 * dz)  # some moves along directions whose images have errors of the same size
         bowl = 0.5 * ridge * at.x * at.x
         value, pull, turn = loss.doubt(max(at.f - bowl, 0.0) if loss.bounded_below else at.f - bowl, rows, dz)
+        shift = value + pull * dz
         value += EPS * (roundings(at.d) * bowl + abs(at.f))
         slope = product * (roundings(rows) + 4.0) * pull * self.row + EPS * (ridge * at.x + at.g)
         slope += at.eps * roundings(at.d) * at.g
-        return Doubt(value, slope, slope + self.row * turn, image=dz)
+        return Doubt(value, slope, slope + self.row * turn, image=dz, shift=shift)
 
 
 @dataclass
@@ -65,17 +67,17 @@ class MatrixSizes:
 
     @cached_property
     @quiet
-    def _rows(self) -> tuple[float, float]:
-        """The largest l_2 norm of a row, and the Frobenius norm."""
+    def _rows(self) -> tuple[float, float, float]:
+        """The largest l_2 norm of a row, the largest l_1 norm, and the Frobenius norm."""
         A = self.matrix
         if A is None:
-            return 1.0, math.inf
+            return 1.0, 1.0, math.inf
         top = largest(A.data) if is_sparse(A) else largest(A)
         if top == 0.0:
-            return 0.0, 0.0
+            return 0.0, 0.0, 0.0
         scale = unit(top)  # a power of two, so that squares neither overflow nor vanish
-        squares = _squared_rows(A, scale)
-        return math.sqrt(highest(squares)) / scale, math.sqrt(total(squares)) / scale
+        squares, sums = _row_sums(A, scale)
+        return math.sqrt(highest(squares)) / scale, highest(sums) / scale, math.sqrt(total(squares)) / scale
 
     @property
     def row(self) -> float:
@@ -85,7 +87,7 @@ class MatrixSizes:
     @property
     def frobenius(self) -> float:
         """The Frobenius norm."""
-        return self._rows[1]
+        return self._rows[2]
 
     @cached_property
     def terms(self) -> int:
@@ -107,7 +109,7 @@ class MatrixSizes:
     @cached_property
     def affine(self) -> DataSizes:
         """What an affine objective needs of it."""
-        return DataSizes(self.row, self.terms, self.largest)
+        return DataSizes(self.row, self._rows[1], self.terms, self.largest)
 
     @cached_property
     def length(self) -> float:
@@ -115,11 +117,16 @@ class MatrixSizes:
         return 0.0 if self.vector is None else norm2(self.vector)
 
 
-def _squared_rows(A: Matrix, scale: float) -> Array:
-    """||scale a_i||_2^2 for every row."""
+def _row_sums(A: Matrix, scale: float) -> tuple[Array, Array]:
+    """||scale a_i||_2^2 and ||scale a_i||_1 for every row."""
     if is_sparse(A):
-        return (scale * A).power(2) @ np.ones(A.shape[1])
+        ones, sizes = np.ones(A.shape[1]), scale * abs(A)
+        return sizes.power(2) @ ones, sizes @ ones
     xp, (n, d) = namespace(A), A.shape
     step = max(BLOCK // d, 1)
-    parts = (scale * A[i : min(i + step, n), :] for i in range(0, n, step))
-    return xp.concat([xp.sum(rows * rows, axis=1) for rows in parts])
+    squares, sums = [], []
+    for i in range(0, n, step):
+        sizes = scale * xp.abs(A[i : min(i + step, n), :])
+        squares.append(xp.sum(sizes * sizes, axis=1))
+        sums.append(xp.sum(sizes, axis=1))
+    return xp.concat(squares), xp.concat(sums)
