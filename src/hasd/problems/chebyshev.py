@@ -9,9 +9,9 @@ Guarantee.  `lower` <= min f for the numbers A and b are, all rounding charged, 
             `multipliers` on the rows `active` are w to float64, w itself has twice the digits, and what it leaves of
             A^T w is charged with how far from 0 a best x can be.  `fun` is max|Ax - b| as computed over all rows:
             rounding there is not charged, and where it takes `fun` below the minimum `lower` goes with it.  No answer
-            is worse than least squares or than an earlier point.  The exchange ends: idle rows are let go only after
-            a program whose value has risen.  Columns that depend on others to rounding get 0 where A is dense;
-            `lower` ignores those that w is orthogonal to but for the last digits of A, and the message says so.
+            is worse than the least squares it began with, or any point after.  The exchange ends: idle rows are let go
+            only after a program whose value has risen.  Columns that depend on others to rounding get 0 where A is
+            dense; `lower` ignores those that w is orthogonal to but for the last digits of A: the message says so.
 Reference.  Cheney (1966), chapter 2, for the exchange; Barrodale & Phillips (1975) for the linear program.
 
 >>> import numpy as np
