@@ -4,8 +4,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import settings
 
 from kernels import NUMERICAL
+
+settings.register_profile("any machine", deadline=None)  # an example takes as long as a busy machine lets it
+settings.load_profile("any machine")
 
 
 @pytest.fixture(autouse=True)
