@@ -45,6 +45,7 @@ def answer(
     certificates = (*state.certificates, state.estimate.certificate(state.origin))
     proofs = tuple(certificate for certificate in (*certificates, bounds.certificate) if certificate is not None)
     cuts = () if bounds.cut is None else (bounds.cut,)
+    gap = Gap(cut_at(e, state.origin), problem.mu, proofs, bounds.radius, withdrawn, bounds.bend, cuts)
     return _build(
         problem,
         method,
@@ -55,7 +56,7 @@ def answer(
         L=state.L,
         weight=state.weight,
         psi=state.psi,
-        gap=Gap(cut_at(e, state.origin), problem.mu, proofs, bounds.radius, withdrawn, bounds.bend, cuts),
+        gap=_sharpened(problem, e, state.origin, gap) if bounds.known else gap,
         state=replace(state, counts=problem.oracle.counts, memory=Memory.of(problem, bounds, outcome)),
         trace=columns,
     )
@@ -77,6 +78,14 @@ def unstarted(
         "trace": recorder.columns() if recorder.rows > 0 else None,
     }
     return _build(problem, method, start, status, "", **nothing)
+
+
+def _sharpened(problem: Problem, e: Evaluation, origin: Array, gap: Gap) -> Gap:
+    """The gap with less rounding in it, where rounding is most of it and can be told from the last digits of f."""
+    if not (2.0 * gap.charge() > gap() > 2.0 * e.eps * abs(e.f)) or problem.oracle.exhausted:
+        return gap
+    sharper = problem.oracle.sharpen(e)
+    return gap if sharper is None else replace(gap, cut=cut_at(sharper, origin), cuts=(*gap.cuts, gap.cut))
 
 
 def _misfit(problem: Problem, e: Evaluation, bounds: Bounds) -> str:

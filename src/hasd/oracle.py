@@ -400,6 +400,12 @@ class Oracle:
         """f and g at x for the record: outside the method's counts and budget."""
         return self._off_the_books(lambda: self.evaluation(x, *self.source.value_and_grad(x)))
 
+    def sharpen(self, e: Evaluation) -> Evaluation | None:
+        """The same evaluation with less doubt, where the objective can: for the record, and at most once a run."""
+        sharpen = getattr(getattr(self.source, "objective", None), "sharpen", None)
+        found = None if sharpen is None else self._off_the_books(lambda: sharpen(e.x, sizes_of(e.x, e.f, e.g)))
+        return None if found is None else Evaluation(e.x, found[0], found[1], self.source.precision, found[2])
+
     def record_value(self, x: Array) -> float:
         """f at x for the record."""
         return self._off_the_books(lambda: self.source.value(x))

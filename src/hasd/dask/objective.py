@@ -57,7 +57,8 @@ class BlockAffine(Objective):
         """That of the same rows in one place."""
         if self._sizes is None or not hasattr(self.loss, "doubt"):
             return None
-        return self._sizes.doubt(at, self.loss, self.rows, self.ridge, self.precision, image)
+        dz = self._sizes.image_doubt(at, self.precision, image)
+        return self._sizes.doubt(at, self.loss, self.rows, self.ridge, self.precision, dz)
 
     @property
     def precision(self) -> float:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any, ClassVar
 
+import numpy as np
 import numpy.typing as npt
 
-from hasd.arrays import double, foreign, fresh
-from hasd.doubt import Doubt, Sizes
+from hasd.arrays import double, foreign, fresh, largest
+from hasd.doubt import EPS, Doubt, Sizes, roundings
 from hasd.geometry import dot
 from hasd.objectives import dual
 from hasd.objectives.base import Objective, in_precision_of
@@ -35,6 +36,9 @@ from hasd.objectives.operators import (
 )
 from hasd.objectives.sizes import DataSizes, MatrixSizes
 from hasd.objectives.smoothness import Smoothness, add_ridge
+
+LONG_BLOCK = 2**18
+"""Entries of A that are turned into longer numbers at a time."""
 
 
 class Affine(Objective):
@@ -177,7 +181,28 @@ class Affine(Objective):
         if sizes is None or not hasattr(self.loss, "doubt"):
             return None
         rows = at.d if self.A is None else self.A.shape[0]
-        return sizes.doubt(at, self.loss, rows, self.ridge, self.precision, image)
+        dz = sizes.image_doubt(at, self.precision, image)
+        return sizes.doubt(at, self.loss, rows, self.ridge, self.precision, dz)
+
+    @quiet
+    def sharpen(self, x: Vector, at: Sizes) -> tuple[float, Vector, Doubt] | None:
+        """f, its gradient and their doubt, with an image computed in longer numbers; one product, and a slow one.
+
+        None where there are no longer numbers, for data that are not NumPy's and dense, and for losses that do not say
+        what they may be off by.
+        """
+        sizes, long = self.sizes(), np.finfo(np.longdouble)
+        if type(self.A) is not np.ndarray or sizes is None or not hasattr(self.loss, "doubt") or long.eps >= EPS:
+            return None
+        point, step = x.astype(np.longdouble), max(LONG_BLOCK // self.A.shape[1], 1)
+        blocks = (self.A[i : i + step] for i in range(0, len(self.A), step))
+        z = np.concatenate([rows.astype(np.longdouble) @ point for rows in blocks])
+        z = (z if self.b is None else z - self.b).astype(np.float64)
+        dz = float(long.eps) * roundings(sizes.terms) * (sizes.far(at) + sizes.largest) + 0.5 * EPS * largest(z)
+        value, slope = self.loss.value_and_slope(z)
+        g = self.adjoint(slope) + self.ridge * double(x)
+        doubt = sizes.doubt(at, self.loss, len(self.A), self.ridge, self.precision, dz)
+        return value + self._ridge_value(x), in_precision_of(x, g), doubt
 
     def _ridge_value(self, x: Vector) -> float:
         if self.ridge == 0.0:

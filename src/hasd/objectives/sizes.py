@@ -27,19 +27,25 @@ class DataSizes(NamedTuple):
     terms: int  # the most terms that a product with one row adds up
     largest: float  # max_i |b_i|
 
+    def far(self, at: Sizes) -> float:
+        """What |A||x| is at most, in every row."""
+        return min(self.row * at.x, self.row1 * at.top)
+
+    def image_doubt(self, at: Sizes, precision: float, image: float | None = None) -> float:
+        """What an entry of Ax - b may be off by: made from x, or moved from an image that was off by `image`."""
+        far = self.far(at)
+        dz = max(at.eps, precision) * roundings(self.terms) * far + 0.5 * EPS * (far + self.largest)
+        # a moved image has gone along directions whose images have errors of the same size
+        return dz if image is None else math.hypot(image, 2.0 * dz)
+
     @quiet
-    def doubt(
-        self, at: Sizes, loss: Any, rows: int, ridge: float, precision: float, image: float | None = None
-    ) -> Doubt:
-        """That of phi(Ax - b) + ridge/2 ||x||^2.
+    def doubt(self, at: Sizes, loss: Any, rows: int, ridge: float, precision: float, dz: float) -> Doubt:
+        """That of phi(Ax - b) + ridge/2 ||x||^2, where every entry of the image may be off by dz.
 
         Computed value and slope of phi are those of an image that is off by dz in every entry.  As phi is convex, its
         cut there lies below phi, and at the true image it is off by <|phi'|, dz>: the curvature does not matter.
         """
-        product, far = max(at.eps, precision), min(self.row * at.x, self.row1 * at.top)  # |A||x| at most
-        dz = product * roundings(self.terms) * far + 0.5 * EPS * (far + self.largest)
-        if image is not None:
-            dz = math.hypot(image, 2.0 * dz)  # some moves along directions whose images have errors of the same size
+        product = max(at.eps, precision)
         bowl = 0.5 * ridge * at.x * at.x
         value, pull, turn = loss.doubt(max(at.f - bowl, 0.0) if loss.bounded_below else at.f - bowl, rows, dz)
         shift = value + pull * dz
