@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse
 
 import hasd
-from hasd.problems import proof, rows
+from hasd.problems import coordinates, proof, rows
 from hasd.problems.coordinates import Coordinates
 
 
@@ -210,14 +210,14 @@ def told_apart_by_one_row(twin):
 def test_columns_of_a_sparse_matrix_that_few_rows_tell_apart(twin):
     """Only where no row tells them apart does the bound ignore one, and the message says so."""
     A, b = told_apart_by_one_row(twin)
-    coordinates = Coordinates.of(A)
-    image = coordinates.rows(np.arange(400)).dot
-    found, dependent = rows.spanning(coordinates, np.arange(10), image)
+    space = Coordinates.of(A)
+    image = space.rows(np.arange(400)).dot
+    found, dependent = rows.spanning(space, np.arange(10), image)
     assert dependent.size == twin and (399 in found) == (not twin)
     res = hasd.chebyshev(A, b)
     assert res.success and res.gap <= 1e-9 * res.fun and res.rank == 6 - twin
     assert ("the bound ignores" in res.message) == twin
-    nothing, dependent = rows.spanning(coordinates, np.zeros(0, dtype=int), image)
+    nothing, dependent = rows.spanning(space, np.zeros(0, dtype=int), image)
     assert nothing.size == 6 - twin and dependent.size == twin
 
 
@@ -234,27 +234,34 @@ def long_row_and_constant(rng):
 
 
 @pytest.mark.parametrize("family", [long_row, long_row_and_constant])
-@pytest.mark.parametrize("sparse", [False, True])
-def test_columns_that_only_short_rows_tell_apart_count_in_the_bound(family, sparse):
+@pytest.mark.parametrize("kind", ["rows in order of length", "rows as they are", "sparse"])
+def test_columns_that_only_short_rows_tell_apart_count_in_the_bound(family, kind, monkeypatch):
     """`test_mutation_columns_ignored_on_every_row` shows that this can fail."""
+    if kind == "rows as they are":
+        monkeypatch.setattr(coordinates, "SORTED", 0)
     for seed in range(10):
         A, b = family(np.random.default_rng(seed))
-        res = hasd.chebyshev(scipy.sparse.csr_array(A) if sparse else A, b)
-        assert Fraction(res.lower) <= exact_minimum(A, b), seed
-        if not sparse:
+        res = hasd.chebyshev(scipy.sparse.csr_array(A) if kind == "sparse" else A, b)
+        assert Fraction(res.lower) <= exact_minimum(A, b) <= Fraction(res.fun), seed
+        if kind == "rows as they are":
             assert res.rank < A.shape[1] and "too near to others to get a coefficient" in res.message
             assert "the bound ignores" not in res.message and not res.success
+        if kind == "rows in order of length":
+            assert res.rank == A.shape[1]
 
 
-def test_long_row_among_four():
+def test_rank_is_judged_row_by_row():
+    """Beside the first row both columns are the same to rounding.  Mutation: SORTED = 0."""
     A, b = np.array([[1e16, 1e16], [1.0, -1.0], [0.5, 1.0], [1.0, 0.3]]), np.array([0.0, 1.0, 0.3, -0.2])
     least = exact_minimum(A, b)
     res = hasd.chebyshev(A, b)
-    assert Fraction(res.lower) <= least <= Fraction(res.fun) and not res.success
+    assert Fraction(res.lower) <= least <= Fraction(res.fun) and res.success and res.rank == 2
+    assert res.fun == pytest.approx(float(least), rel=1e-9)
 
 
 def test_mutation_columns_ignored_on_every_row(monkeypatch):
     """Whatever the multipliers leave of a column that was left out is called rounding: the bound passes the minimum."""
+    monkeypatch.setattr(coordinates, "SORTED", 0)
     monkeypatch.setattr(proof, "SAME", np.inf)
     passed = 0
     for seed in range(10):

@@ -21,6 +21,10 @@ BLOCK = 4096
 """Rows taken at a time."""
 WELL = 1e-4
 """Columns of one length are well-conditioned where their least singular value is more than this part of the largest."""
+LONG = 1e6
+"""Where a row is so many times as long as the median, rounding of it may hide what other rows tell."""
+SORTED = 10**7
+"""Entries of an A with dependent columns that is copied to look at its rows in the order of their lengths."""
 AFFORDABLE = 2e11
 """Multiplications that orthonormal columns may cost (n d^2); beyond, they are only scaled to one length."""
 
@@ -51,6 +55,10 @@ class Coordinates:
         _, S, order = scipy.linalg.qr(scaled, mode="economic", pivoting=True)
         diagonal = np.abs(S.diagonal())
         rank = int(np.count_nonzero(diagonal > max(n, d) * 2.0**-52 * diagonal[0]))
+        if rank < alive.size and n * d <= SORTED and _has_long_rows(A):
+            rows = dense_rows(A, slice(None))[:, alive]
+            size[alive] = _lengths_in_short_rows(rows)
+            S, order, rank = _from_sorted_rows(rows / size[alive])
         kept = alive[order[:rank]]
         return cls(A, kept, S[:rank, :rank] * (size[kept] / math.sqrt(n)), alive[order[rank:]])
 
@@ -142,6 +150,34 @@ def _from_rows(A: Matrix) -> Vector:
         block = np.vstack((R, dense_rows(A, slice(start, start + step))))
         R = scipy.linalg.qr(block, mode="r", overwrite_a=True, check_finite=False)[0][:d]
     return R
+
+
+def _has_long_rows(A: Matrix) -> bool:
+    """Whether a few rows are far longer than the others."""
+    size = np.abs(dense_rows(A, slice(None))).max(axis=1)
+    return bool(size.max() > LONG * np.median(size))
+
+
+def _lengths_in_short_rows(A: Vector) -> Vector:
+    """The lengths of the columns where every row is brought to size 1, so that no long row decides them alone."""
+    top = np.abs(A).max(axis=1, keepdims=True)
+    shortened = A / np.where(top > 0.0, top, 1.0)
+    return np.sqrt(np.einsum("ij,ij->j", shortened, shortened))
+
+
+def _from_sorted_rows(A: Vector) -> tuple[Vector, Vector, int]:
+    """R, the order of its columns and the rank, by reflections of the rows from the longest to the shortest.
+
+    The error of every row is then small beside that row, and not only beside the longest (Cox & Higham 1998): columns
+    that differ in short rows alone are told apart.  A column is new where it is longer than the rounding of the rows
+    that are not used up by the columns before it.
+    """
+    size = np.sqrt(np.einsum("ij,ij->i", A, A))
+    longest = np.argsort(-size, kind="stable")
+    R, order = scipy.linalg.qr(A[longest], mode="r", pivoting=True)
+    diagonal = np.abs(R.diagonal())
+    new = diagonal > max(A.shape) * 2.0**-52 * size[longest[: diagonal.size]]
+    return R, order, int(np.argmin(new)) if not new.all() else diagonal.size
 
 
 def dense_rows(A: Matrix, which: Vector | slice) -> Vector:
