@@ -155,13 +155,13 @@ class Estimate:
         part, A = scale * a * self.kappa, scale * self.weight
         return part / (A * (self.kappa + self.mu * a) + part)
 
-    def from_(self, x: Array) -> Array:
+    def to_minimiser(self, x: Array) -> Array:
         """v - x, with the digits that v and x share left out."""
         return self.away if x is self.center else self.away - (x - self.center)
 
     def couple(self, x: Array, a: float) -> Array:
         """The coupling point y = (1 - tau) x + tau v."""
-        return self.center if self.weight == 0.0 else x + self.share(a) * self.from_(x)
+        return self.center if self.weight == 0.0 else x + self.share(a) * self.to_minimiser(x)
 
     def cut(self, a: float, e: Evaluation) -> Estimate:
         """psi_{t+1} = psi_t + a [f(y) + <g, . - y> + (mu/2)||. - y||^2], exactly but for what `charge` says.
@@ -228,7 +228,7 @@ class Estimate:
         n, kappa, up = e.norm2, self.kappa, lift(e.f, f_next, e.norm2)
         S = self.psi - self.weight * f_next - 8.0 * e.eps * (abs(self.psi) + self.weight * abs(f_next))
         noise = rounding(up * e.f, up * f_next, eps=e.eps)
-        D = (up * self.mu) * S + kappa * (up * e.f + self._slope(e, up, self.from_(e.x)) - up * f_next - noise)
+        D = (up * self.mu) * S + kappa * (up * e.f + self._slope(e, up, self.to_minimiser(e.x)) - up * f_next - noise)
         # Strong convexity gives E >= 0; the floor only shortens a, so the inequality stays true.
         half = max(0.5 - (self.mu / n) * ((e.f - f_next) / n), 1e-12)
         d = D / (up * n)

@@ -18,12 +18,12 @@ def coupled_step(
     estimate, e, L, trials = state.estimate, state.at, problem.L or state.L_next, 1
     if state.iteration > 0:  # y_0 = x_0, evaluated already
         tau = share(L)
-        e, trials = evaluate_near(problem, state.x + tau * estimate.from_(state.x), state.x)
+        e, trials = evaluate_near(problem, state.x + tau * estimate.to_minimiser(state.x), state.x)
     step = descend(problem, e, L)
     spoilt = step.spoilt
     while state.iteration > 0 and step.L > L and share(step.L) != tau:
         L, tau = step.L, share(step.L)
-        e, more = evaluate_near(problem, state.x + tau * estimate.from_(state.x), state.x)
+        e, more = evaluate_near(problem, state.x + tau * estimate.to_minimiser(state.x), state.x)
         step, trials = descend(problem, e, L), trials + more
         spoilt *= step.spoilt
     a = weight(step.L)

@@ -180,6 +180,6 @@ def refreshed(problem: Problem, state: SubspaceState, forget: bool = False) -> S
     fresh = replace(state, fun=fun, point=point, age=0, due=due, drift=drift)
     if not forget:
         return fresh
-    span, apart = Span.empty(images, state.x, state.span.S.store.room), state.estimate.from_(state.x)
+    span, apart = Span.empty(images, state.x, state.span.S.store.room), state.estimate.to_minimiser(state.x)
     span, h = (span, np.zeros(0)) if vanishes(apart) else span.with_direction(images, apart)
     return replace(fresh, span=span, apart=h, damping=0.0)
