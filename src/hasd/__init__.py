@@ -49,7 +49,15 @@ _ADAPTERS = ("dask", "jax", "sklearn", "torch")
 
 def __dir__() -> list[str]:
     """The package's names, with the adapters whose libraries are installed."""
-    return sorted([*__all__, *(name for name in _ADAPTERS if find_spec(name) is not None)])
+    return sorted({*globals(), *(name for name in _ADAPTERS if _installed(name))})
+
+
+def _installed(name: str) -> bool:
+    """Whether there is a library of that name; one that another put in its place may not tell."""
+    try:
+        return find_spec(name) is not None
+    except (ImportError, ValueError):
+        return name in sys.modules
 
 
 if not TYPE_CHECKING:  # a type checker would take every name for known

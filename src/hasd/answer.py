@@ -46,6 +46,9 @@ def answer(
     proofs = tuple(certificate for certificate in (*certificates, bounds.certificate) if certificate is not None)
     cuts = () if bounds.cut is None else (bounds.cut,)
     gap = Gap(cut_at(e, state.origin), problem.mu, proofs, bounds.radius, withdrawn, bounds.bend, cuts)
+    if bounds.known and gap.contradicts(bounds.radius):  # at the returned point only
+        bounds.withdraw(gap.cut.f, gap.cut.f)
+        gap = replace(gap, withdrawn=True)
     return _build(
         problem,
         method,

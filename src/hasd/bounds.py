@@ -16,7 +16,7 @@ from .doubt import CERTAIN, Doubt, roundings
 from .estimate import Certificate
 from .methods.base import State
 from .objectives.operators import quiet
-from .oracle import Evaluation
+from .oracle import Evaluation, Oracle
 from .result import Cut, Status, cut_at
 
 
@@ -35,7 +35,9 @@ class Bounds:
     cut: Cut | None = None  # the point whose own cut did
     near: float = math.inf  # the least gap that the slope at an evaluated point proves by itself
     near_x: Array = None  # that point
-    convexity: Convexity | None = None  # None: f is convex by construction, and its doubt known from its data
+    convexity: Convexity | None = None  # None: f is convex by construction, or its gradients too coarse to tell
+    oracle: Oracle | None = None  # which knows the curvature that was seen
+    bent: float = 0.0  # the curvature that the bounds were charged for
     withdrawn: str = ""  # why nothing is certified after all
 
     @property
@@ -45,8 +47,8 @@ class Bounds:
 
     @property
     def bend(self) -> float:
-        """The largest curvature seen, by which the rounding of a user's function is judged."""
-        return 0.0 if self.convexity is None else self.convexity.bend
+        """The largest curvature seen, by which the rounding of a user's function is judged; it is at least mu."""
+        return self.mu if self.oracle is None else max(self.oracle.bend.largest, self.mu)
 
     @property
     def gap(self) -> float:
@@ -66,8 +68,8 @@ class Bounds:
     @quiet
     def __call__(self, state: State) -> None:
         """Take in one state."""
-        before, at = self.bend, state.at
-        if self.convexity is not None and not self.convexity(at, state.iteration):
+        bend, at = self.bend, state.at
+        if self.convexity is not None and not self.convexity(at, state.iteration, bend):
             self._withdraw(self.convexity.violation)
         value, x = (at.f, at.x) if math.isnan(state.fun) else (state.fun, state.x)
         if value < self.upper:
@@ -76,15 +78,16 @@ class Bounds:
             self.upper, self.x, self.doubt = value, x, doubt
         if not self.known:
             return
-        if self.bend > before:  # bounds of before were charged too little
-            self.lower, self.near = max(self._lower(self.certificate), self._lower(self.cut)), math.inf
+        if bend > self.bent:  # bounds of before were charged too little
+            self.bent = bend
+            self.charge_anew()
         self._take(state)
         if self.lower > self._highest or self.near < 0.0:
-            lower = max(self.lower, self.upper - self.near)
-            self._withdraw(
-                f"A lower bound, {lower:.6g}, is above the value {self.upper:.6g}: the radius is too small, mu too "
-                "large, or the function not convex; nothing is certified."
-            )
+            self.withdraw(max(self.lower, self.upper - self.near), self.upper)
+
+    def charge_anew(self) -> None:
+        """The bounds for the radius and the curvature that are known now."""
+        self.lower, self.near = max(self._lower(self.certificate), self._lower(self.cut)), math.inf
 
     def _take(self, state: State) -> None:
         """The bounds of one more state, where they are better."""
@@ -103,6 +106,13 @@ class Bounds:
         if isinstance(source, Cut):
             return source.lower(self.radius, self.mu, self.bend)
         return source.lower(self.radius, self.bend)
+
+    def withdraw(self, lower: float, value: float) -> None:
+        """Certify nothing any more, as a lower bound is above a value."""
+        self._withdraw(
+            f"A lower bound, {lower:.6g}, is above the value {value:.6g}: the radius is too small, mu too large, or "
+            "the function not convex; nothing is certified."
+        )
 
     def _withdraw(self, why: str) -> None:
         self.withdrawn = self.withdrawn or why

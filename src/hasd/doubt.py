@@ -33,11 +33,6 @@ def roundings(terms: float) -> float:
     return 0.5 * (4.0 + math.sqrt(terms))
 
 
-def underflow(eps: float) -> float:
-    """What a product of two small numbers of that resolution may lose: the smallest number of float32 or float64."""
-    return 2.0**-149 if eps > 2.0**-50 else 2.0**-1074
-
-
 class Doubt(NamedTuple):
     """What an evaluation may be off by: |f - true f| <= value + B value_bend, ||g - true g||_2 <= true + B slope_bend.
 
@@ -70,6 +65,11 @@ class Sizes(NamedTuple):
     eps: float  # the resolution of their numbers
 
 
+def lost_to_underflow(at: Sizes) -> float:
+    """What sums of products of small numbers may lose: the smallest number of float32 or float64 for each of them."""
+    return at.d * (2.0**-149 if at.eps > 2.0**-50 else 2.0**-1074)
+
+
 def doubt_of_function(at: Sizes) -> Doubt:
     """That of a user's function.
 
@@ -77,16 +77,17 @@ def doubt_of_function(at: Sizes) -> Doubt:
     True
     """
     unit = OPERATIONS * roundings(at.d) * at.eps
-    return Doubt(unit * (abs(at.f) + at.g * at.x), unit * at.g, unit * at.g, unit * at.x * at.x, unit * at.x)
+    value = unit * (abs(at.f) + at.g * at.x) + lost_to_underflow(at)
+    return Doubt(value, unit * at.g, unit * at.g, unit * at.x * at.x, unit * at.x)
 
 
-def doubt_of_differences(at: Sizes, step: float) -> Doubt:
-    """The same where the gradient is made of differences over this step: half the curvature times it, and noise."""
+def doubt_of_differences(at: Sizes, shortest: float, longest: float) -> Doubt:
+    """The same where the gradient is made of differences over such steps: noise, and half a step of curvature."""
     doubt, root = doubt_of_function(at), math.sqrt(at.d)
-    noisy = root * 2.0 / step
+    noisy = root * 2.0 / shortest
     slope = doubt.slope + noisy * doubt.value
     return doubt._replace(
         slope=slope,
         true=slope,
-        slope_bend=doubt.slope_bend + noisy * doubt.value_bend + 0.5 * root * step,
+        slope_bend=doubt.slope_bend + noisy * doubt.value_bend + 0.5 * root * longest,
     )

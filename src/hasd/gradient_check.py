@@ -2,8 +2,8 @@
 
 The slope along a direction lies between the difference quotients to either side where f is convex, and within their
 distance of them where f is smooth.  It is looked at along the gradient itself, where a wrong sign or size shows, and
-along a fixed vector of signs, where a single wrong entry does.  An accusation takes both of two step sizes, and more
-than the rounding of the values explains.
+along a fixed vector of signs, where a single wrong entry does.  Quotients of two step sizes to either side must agree
+with each other far better than with the gradient, or the values are noisy; and rounding must not explain the misfit.
 """
 
 from __future__ import annotations
@@ -20,6 +20,9 @@ from .oracle import Evaluation
 
 STEPS = (1.0, 0.125)
 """In units of eps^(1/3) times the size of x: where rounding and curvature spoil a quotient least."""
+
+AGREED = 4.0
+"""How many times farther from the gradient's slope than from each other the quotients must be."""
 
 
 class Misfit(NamedTuple):
@@ -41,10 +44,14 @@ def find_misfit(value: Callable[[Array], float], e: Evaluation, bend: float) -> 
     directions = {"itself": e.g / e.norm2, "a vector of signs": _signs(e.x)} if e.norm2 > 0.0 else {}
     with np.errstate(all="ignore"):
         for name, direction in directions.items():
-            quotients = [_quotients(value, e, direction, step, bend) for step in STEPS]
-            claimed = dot(e.g, direction)
-            if all(not low <= claimed <= high for low, high, _ in quotients):
-                return Misfit(name, claimed, quotients[-1][2])
+            claimed, quotients, noise = dot(e.g, direction), [], 0.0
+            for step in STEPS:
+                t = step * e.eps ** (1.0 / 3.0) * max(1.0, norm2(e.x))
+                quotients += [(value(e.x + t * direction) - e.f) / t, (e.f - value(e.x - t * direction)) / t]
+                noise = max(noise, 4.0 * e.df(bend) / t)
+            seen, spread = 0.5 * (max(quotients) + min(quotients)), max(quotients) - min(quotients)
+            if abs(claimed - seen) > AGREED * spread + noise + e.dg(bend):  # never where one of them is not finite
+                return Misfit(name, claimed, seen)
     return None
 
 
@@ -53,17 +60,3 @@ def _signs(x: Array) -> Array:
     places = np.arange(1, x.shape[0] + 1, dtype=np.uint64)
     scrambled = (places * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(40)
     return like(np.where(scrambled & np.uint64(1), 1.0, -1.0) / math.sqrt(x.shape[0]), x)
-
-
-def _quotients(
-    value: Callable[[Array], float], e: Evaluation, direction: Array, step: float, bend: float
-) -> tuple[float, float, float]:
-    """The least and the largest slope that the values to either side allow, and the slope in the middle."""
-    t = step * e.eps ** (1.0 / 3.0) * max(1.0, norm2(e.x))
-    ahead, behind = value(e.x + t * direction), value(e.x - t * direction)
-    forward, backward = (ahead - e.f) / t, (e.f - behind) / t
-    if not (math.isfinite(forward) and math.isfinite(backward)):
-        return -math.inf, math.inf, math.nan
-    # values at the neighbours are as uncertain as here; the points themselves are rounded, too
-    blur = 4.0 * e.df(bend) / t + e.dg(bend) + abs(forward - backward)
-    return min(forward, backward) - blur, max(forward, backward) + blur, 0.5 * (forward + backward)

@@ -18,7 +18,6 @@ from .arrays import Array, detached, foreign, fresh, is_number, library, namespa
 from .bounds import Bounds
 from .checkpoint import ours
 from .convexity import Convexity
-from .doubt import Sizes
 from .geometry import Geometry, Lp
 from .methods.base import State
 from .objectives.operators import same_library
@@ -26,8 +25,6 @@ from .oracle import BlackBox, ObjectiveSource, Source
 from .replacing import previous, temporary
 from .stopping import DEFAULT_TOL
 
-NOTHING = Sizes(0.0, 0.0, 0.0, 0.0, 1, 0.0)
-"""The sizes of no evaluation at all, to ask an objective whether its data tell its rounding."""
 DEFAULT_MAXITER = 100_000
 """Where the caller sets no limit at all."""
 DIFFERENTIATED = {
@@ -121,7 +118,7 @@ def geometry(p: Any, default: float) -> Geometry:
     return p
 
 
-def source(fun: Any, jac: Any, args: Any, x0: Array) -> Source:
+def source(fun: Any, jac: Any, args: Any, x0: Array, mu: float = 0.0) -> Source:
     """The function, from one of our objectives or from callables in SciPy's conventions."""
     if hasattr(fun, "value_and_grad") and hasattr(fun, "counted"):
         if jac is not None:
@@ -133,7 +130,7 @@ def source(fun: Any, jac: Any, args: Any, x0: Array) -> Source:
         model = getattr(fun, "model", None)
         if model is not None:
             same_library(x0, model, "x0", "the objective's data")
-        return ObjectiveSource(fun)
+        return ObjectiveSource(fun, mu=mu)
     jac = None if jac is False else jac  # SciPy's way to say that there is none
     if not callable(fun):
         raise TypeError(f"fun must be callable or an objective, got {type(fun).__name__}")
@@ -235,9 +232,8 @@ def bounds(gap_tol: Any, radius: Any, mu: float, source: Source, cached: bool) -
     """
     reach = None if radius is None else number("radius", radius, least=0.0)
     objective = getattr(source, "objective", None)
-    affine, told = hasattr(objective, "loss"), objective is not None and objective.doubt(NOTHING) is not None
-    fine = not affine and not cached and getattr(source, "jac", True) is not None
-    convexity = Convexity(accuses=fine) if fine or not told else None
+    fine = not hasattr(objective, "loss") and not cached and getattr(source, "jac", True) is not None
+    convexity = Convexity() if fine else None
     if gap_tol is None:
         return Bounds(reach, mu, convexity=convexity)
     small = number("gap_tol", gap_tol, least=0.0)

@@ -152,6 +152,7 @@ def minimize(
     path, every = inputs.checkpoint(checkpoint, checkpoint_every)
 
     problem = setup.problem(Oracle(setup.source, budget, time.perf_counter() + seconds))
+    gaps.oracle = problem.oracle
     recorder = Recorder(problem.oracle, gaps, rows)
     call = scipy_style.callback(inputs.callback(callback), problem.oracle, setup.x0)
     wanted = stopping.Tolerances(relative, gtol, gaps)
@@ -262,10 +263,10 @@ def _set_up(
 ) -> SetUp:
     """Check what describes the problem, as the caller was given it; nothing is evaluated."""
     x_start = inputs.start(x0)
-    source = inputs.source(fun, jac, args, x_start)
     chosen, why = _method(caller, method, options, fun, p, L)
     smoothness = None if L is None else inputs.number("L", L, least=0.0, strict=True)
     convexity = inputs.strong_convexity(mu, fun, smoothness)
+    source = inputs.source(fun, jac, args, x_start, convexity)
     inputs.requirements(chosen, fun, convexity)
     return SetUp(x_start, source, chosen, why, inputs.geometry(p, chosen.default_p), smoothness, convexity)
 

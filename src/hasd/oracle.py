@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from scipy.optimize import approx_fprime
@@ -33,7 +33,7 @@ from .arrays import (
     to_numpy,
     total,
 )
-from .doubt import CERTAIN, Doubt, Sizes, doubt_of_differences, doubt_of_function, underflow
+from .doubt import CERTAIN, Doubt, Sizes, doubt_of_differences, doubt_of_function
 from .geometry import norm2
 from .result import Status, Stop
 
@@ -146,6 +146,13 @@ def _real(array: Array) -> bool:
     return bool(namespace(array).isdtype(array.dtype, ("bool", "integral", "real floating")))
 
 
+def _floating(array: Any) -> bool:
+    """Whether it is an array of real numbers that are not whole."""
+    if isinstance(array, np.ndarray):
+        return array.dtype.kind == "f"
+    return foreign(array) and bool(namespace(detached(array)).isdtype(array.dtype, "real floating"))
+
+
 def as_gradient(value: Any, x: Array) -> Array:
     """What the user's jac returned, as a fresh vector shaped like x (callers may reuse their buffer)."""
     value = detached(value)
@@ -196,7 +203,9 @@ class BlackBox:
     def doubt(self, x: Array, f: float, g: Array, image: float | None = None) -> Doubt:
         """That of a user's function, with what differences add."""
         at = sizes_of(x, f, g, self.precision)
-        return doubt_of_function(at) if self.jac is not None else doubt_of_differences(at, _step(at.top, at.eps))
+        if self.jac is not None:
+            return doubt_of_function(at)
+        return doubt_of_differences(at, _step(0.0, at.eps), _step(at.top, at.eps))
 
     def price(self, x: Array) -> int:
         """Evaluations of fun that value and gradient together take."""
@@ -247,8 +256,8 @@ class BlackBox:
 
     def _gradient(self, value: Any, x: Array) -> Array:
         """The gradient like x; one in coarser numbers tells that the function is computed in such."""
-        if type(value) is np.ndarray and value.dtype != x.dtype and value.dtype.kind == "f":
-            self.precision = max(self.precision, resolution(value))
+        if getattr(value, "dtype", x.dtype) != x.dtype and _floating(value):
+            self.precision = max(self.precision, resolution(detached(value)))
         return as_gradient(value, x)
 
     def _differences(self, x: Array, f: float, deadline: float) -> Array:
@@ -289,6 +298,7 @@ class ObjectiveSource:
     objective: Any
     nfev: int = 0
     njev: int = 0
+    mu: float = 0.0  # strong convexity that the user vouches for
     precision: float = field(init=False)  # that of products with the objective's matrix
 
     def __post_init__(self) -> None:
@@ -298,8 +308,12 @@ class ObjectiveSource:
 
     def doubt(self, x: Array, f: float, g: Array, image: float | None = None) -> Doubt:
         """From the objective's data, or where they do not tell as for any function."""
-        known = self.objective.doubt(sizes_of(x, f, g), image)
-        return doubt_of_function(sizes_of(x, f, g, self.precision)) if known is None else known
+        at = sizes_of(x, f, g)
+        known = self.objective.doubt(at, image)
+        if known is None:
+            return doubt_of_function(at._replace(eps=max(at.eps, self.precision)))
+        # a cut with more curvature than the ridge's needs the gradient at x itself, not at an image nearby
+        return known._replace(slope=known.true, shift=math.inf) if self.mu > self.objective.ridge else known
 
     def price(self, x: Array) -> int:
         """One evaluation gives both."""
@@ -330,6 +344,24 @@ class ObjectiveSource:
         return self.objective.value_and_grad(x)
 
 
+class Bend(NamedTuple):
+    """The largest curvature between evaluations that followed each other."""
+
+    largest: float = 0.0
+    last: Evaluation | None = None  # the newest
+
+    def after(self, e: Evaluation) -> Bend:
+        """With one more evaluation.  x may stand for a neighbour: points closer than that show no curvature."""
+        if self.last is None:
+            return Bend(0.0, e)
+        nearby = norm2(e.x - self.last.x) + 4.0 * e.eps * max(norm2(e.x), norm2(self.last.x))
+        seen = norm2(e.g - self.last.g) / nearby if nearby > 0.0 else 0.0
+        return Bend(max(self.largest, seen), e)
+
+
+NO_BEND = Bend()
+
+
 @dataclass
 class Oracle:
     """What a method sees of the function, with the budgets."""
@@ -340,6 +372,7 @@ class Oracle:
     recorded: tuple[int, int, int] = (0, 0, 0)  # what only the record asked for
     best: Evaluation | None = field(default=None)  # lowest finite f the method evaluated with its gradient
     lowest: tuple[float, Array | None] = (math.inf, None)  # lowest finite f of the points evaluated without one
+    bend: Bend = NO_BEND  # the curvature seen, by which the rounding of a user's function is judged
 
     @property
     def counts(self) -> tuple[int, int, int]:
@@ -371,6 +404,8 @@ class Oracle:
             raise Stop(Status.UNBOUNDED)
         if e.finite and (self.best is None or e.f < self.best.f):
             self.best = e
+        if e.doubt.slope_bend > 0.0 and e.finite:
+            self.bend = self.bend.after(e)
         return e
 
     def value(self, x: Array) -> float:
@@ -387,9 +422,10 @@ class Oracle:
 
     def evaluation(self, x: Array, f: float, g: Array, image: float | None = None) -> Evaluation:
         """The function at x, with the precision it was computed in and what it may be off by."""
-        doubt = self.source.doubt(x, f, g, image)
-        lost = x.shape[0] * underflow(resolution(x))
-        return Evaluation(x, f, g, self.source.precision, doubt._replace(value=doubt.value + lost))
+        e = Evaluation(x, f, g, self.source.precision, self.source.doubt(x, f, g, image))
+        if image is not None and e.doubt.slope_bend > 0.0 and e.finite:  # a method's own, on images of an operator
+            self.bend = self.bend.after(e)
+        return e
 
     def charge(self) -> None:
         """Count one evaluation that a method makes by itself, on images it keeps."""

@@ -25,7 +25,7 @@ from .methods.pairs import Pairs
 from .methods.span import Span
 from .objectives.images import Basis, Point
 from .objectives.loss import Expansion
-from .oracle import Evaluation
+from .oracle import Bend, Evaluation
 from .result import Cut
 from .snapshot import Memory, Snapshot
 
@@ -56,7 +56,7 @@ PARTS: dict[str, Part] = {
         for cls in (
             *(State, AGDState, HeavyBallState, RestartState, QNState, CGState, SubspaceState),
             *(Evaluation, Doubt, Estimate, Charge, Certificate, Cut, Standing, Span, Point, Expansion),
-            *(Convexity, Seen, Memory, Snapshot),
+            *(Bend, Convexity, Seen, Memory, Snapshot),
         )
     },
     # these share a buffer with their later versions, which is nobody else's business

@@ -147,7 +147,7 @@ class Gap:
         if self.withdrawn:
             return -math.inf
         best = self._lower(radius)
-        if radius is not None and self._contradicts(radius):
+        if radius is not None and self.contradicts(radius):
             raise ValueError(
                 f"radius = {radius:.6g} is contradicted by the run: no minimiser is within that distance of x0. "
                 f"The smallest radius that the run allows is {self._smallest(radius):.6g}."
@@ -172,24 +172,24 @@ class Gap:
         bounds += [cut.lower(radius, self.mu, self.bend) for cut in (self.cut, *self.cuts)]
         return max(bounds)
 
-    def _contradicts(self, radius: float) -> bool:
-        """Whether the run proves that no minimiser is so near to x0."""
+    def contradicts(self, radius: float | None) -> bool:
+        """Whether the run proves that no minimiser is so near to x0; without a radius, that mu is too large."""
         return self._lower(radius) > self._highest or self.cut.gap(radius, self.mu, self.bend) < 0.0
 
     def _smallest(self, low: float) -> float:
         """The least radius, from one that is contradicted upwards, that is not; lower bounds fall as it grows."""
         high = max(2.0 * low, self.cut.away, math.ulp(0.0))
-        while self._contradicts(high):
+        while self.contradicts(high) and math.isfinite(high):
             low, high = high, 2.0 * high
         for _ in range(60):
             middle = 0.5 * (low + high)
-            low, high = (middle, high) if self._contradicts(middle) else (low, middle)
+            low, high = (middle, high) if self.contradicts(middle) else (low, middle)
         return high
 
     def __call__(self, radius: float | None = None) -> float:
         """f(x) minus the best lower bound, with what f(x) itself may be off by, or what the slope at x proves."""
         lower = self.lower(radius)
-        if self.withdrawn:
+        if self.withdrawn or (radius is None and self.radius is None and self.contradicts(None)):
             return math.inf
         return min(self._highest - lower, self.cut.gap(self._radius(radius), self.mu, self.bend))
 

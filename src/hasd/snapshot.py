@@ -16,7 +16,7 @@ from .estimate import Certificate
 from .loop import Outcome
 from .methods.base import Problem, State
 from .objectives.base import Objective
-from .oracle import Evaluation
+from .oracle import Bend, Evaluation
 from .result import Cut
 from .trace import COLUMNS, Recorder
 
@@ -39,6 +39,7 @@ class Memory:
     radius: float | None  # an l_2 bound on ||x_0 - x*||
     withdrawn: str  # why nothing is certified after all
     convexity: Convexity | None  # the evaluations that new ones are held against
+    bend: Bend  # the curvature that was seen
 
     @classmethod
     def of(cls, problem: Problem, bounds: Bounds, outcome: Outcome) -> Memory:
@@ -60,15 +61,19 @@ class Memory:
             bounds.radius,
             bounds.withdrawn,
             None if bounds.convexity is None else replace(bounds.convexity),
+            problem.oracle.bend,
         )
 
     def restore(self, problem: Problem, bounds: Bounds) -> None:
         """Know it again; a lower bound for a smaller radius than now is asked for says nothing."""
-        problem.oracle.best, problem.oracle.lowest = self.best, self.lowest
+        problem.oracle.best, problem.oracle.lowest, problem.oracle.bend = self.best, self.lowest, self.bend
         bounds.upper, bounds.x, bounds.doubt, bounds.withdrawn = self.upper, self.where, self.doubt, self.withdrawn
         bounds.certificate, bounds.cut = self.certificate, self.cut
+        bounds.bent = bounds.bend
         if self.radius is None or (bounds.radius is not None and bounds.radius <= self.radius):
             bounds.lower, (bounds.near, bounds.near_x) = self.lower, self.near
+        else:
+            bounds.charge_anew()
         if bounds.convexity is not None and self.convexity is not None:
             bounds.convexity = replace(self.convexity)
 

@@ -102,7 +102,7 @@ BAD = [
     ({"tol": INF}, ValueError, "tol must be"),
     ({"tol": "tight"}, TypeError, "tol must be"),
     ({"tol": 1e-3 + 0j}, TypeError, "tol must be"),
-    ({"tol": None}, TypeError, "tol must be"),
+    ({"tol": "small"}, TypeError, "tol must be"),
     ({"gtol": NAN}, ValueError, "gtol must be"),
     ({"gtol": "0"}, TypeError, "gtol must be"),
     ({"gtol": -1.0}, ValueError, "gtol must be"),

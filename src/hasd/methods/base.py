@@ -114,7 +114,9 @@ class State:
 class _Value:
     """`State.fun`: a value that the method had no need of is evaluated when it is read, where the state can ask."""
 
-    def __get__(self, state: State, owner: type) -> float:
+    def __get__(self, state: State | None, owner: type) -> Any:
+        if state is None:
+            raise AttributeError("fun")  # a class has no value
         known: float = state.__dict__["fun"]
         if math.isnan(known) and "_ask" in state.__dict__:
             known = state.__dict__["fun"] = state.__dict__["_ask"](state.x)

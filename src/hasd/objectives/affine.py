@@ -37,7 +37,7 @@ from hasd.objectives.operators import (
 from hasd.objectives.sizes import DataSizes, MatrixSizes
 from hasd.objectives.smoothness import Smoothness, add_ridge
 
-LONG_BLOCK = 2**18
+LONG_BLOCK = 2**15
 """Entries of A that are turned into longer numbers at a time."""
 
 

@@ -305,7 +305,7 @@ class LogisticLoss:
 
         The curvature is below the slope, and 1/(4n).
         """
-        moved = min(1.0, value * math.exp(min(dz, 1.0)))
+        moved = min(1.0, max(value, math.ulp(0.0)) * math.exp(min(dz, 700.0)))
         return dz * moved + EPS * roundings(rows) * 2.0 * value, min(1.0, value), dz * min(0.25, moved)
 
     def smoothness(self, A: Matrix | None, p: float) -> Smoothness:

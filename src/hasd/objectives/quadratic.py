@@ -11,7 +11,7 @@ import numpy.typing as npt
 from scipy.sparse.linalg import LinearOperator
 
 from hasd.arrays import double, foreign, fresh, largest, namespace, to_numpy, vanishes, zeros
-from hasd.doubt import EPS, Doubt, Sizes, roundings
+from hasd.doubt import EPS, Doubt, Sizes, lost_to_underflow, roundings
 from hasd.geometry import dot
 from hasd.objectives import smoothness
 from hasd.objectives.base import Objective, in_precision_of
@@ -90,6 +90,7 @@ class Quadratic(Objective):
         product = max(at.eps, self.precision) * roundings(self._data.terms) * self._data.frobenius * at.x
         moved = product if image is None else math.hypot(image, 2.0 * product)
         value = 0.5 * at.x * moved + EPS * (sums * at.x * (0.5 * at.g + 1.5 * c) + abs(at.f))
+        value += lost_to_underflow(at)
         slope = moved + EPS * (c + at.g) + at.eps * sums * at.g
         return Doubt(value, slope, slope, image=moved)
 

@@ -11,11 +11,11 @@ import numpy as np
 from scipy.sparse.linalg import LinearOperator
 
 from hasd.arrays import Array, highest, largest, namespace, total
-from hasd.doubt import EPS, Doubt, Sizes, roundings
+from hasd.doubt import EPS, Doubt, Sizes, lost_to_underflow, roundings
 from hasd.geometry import norm2, unit
 from hasd.objectives.operators import Matrix, Vector, is_sparse, quiet
 
-BLOCK = 2**20
+BLOCK = 2**16
 """Entries that are squared at a time: no temporary of the size of the data."""
 
 
@@ -47,9 +47,12 @@ class DataSizes(NamedTuple):
         """
         product = max(at.eps, precision)
         bowl = 0.5 * ridge * at.x * at.x
-        value, pull, turn = loss.doubt(max(at.f - bowl, 0.0) if loss.bounded_below else at.f - bowl, rows, dz)
+        phi = at.f - bowl
+        if getattr(loss, "bounded_below", False):  # of a phi that is small beside the ridge little is known
+            phi = max(phi, 0.0) + 4.0 * at.eps * roundings(at.d) * bowl
+        value, pull, turn = loss.doubt(phi, rows, dz)
         shift = value + pull * dz
-        value += EPS * (roundings(at.d) * bowl + abs(at.f))
+        value += EPS * (roundings(at.d) * bowl + abs(at.f)) + lost_to_underflow(at)
         slope = product * (roundings(rows) + 4.0) * pull * self.row + EPS * (ridge * at.x + at.g)
         slope += at.eps * roundings(at.d) * at.g
         return Doubt(value, slope, slope + self.row * turn, image=dz, shift=shift)

@@ -14,7 +14,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.linalg import LinearOperator
 
 from hasd.arrays import hosted, largest
-from hasd.doubt import Doubt, Sizes, roundings
+from hasd.doubt import Doubt, Sizes, lost_to_underflow, roundings
 from hasd.geometry import Lp, largest_gain
 from hasd.objectives.base import Objective, in_precision_of
 from hasd.objectives.operators import Matrix, Vector, as_data, as_matrix, as_point, as_scalar, is_sparse, quiet
@@ -103,11 +103,6 @@ class EntropicTransport(Objective):
         g = np.concatenate((E.sum(axis=1) / total - self.a, E.sum(axis=0) / total - self.b))
         return self._value(u, v, top, total), in_precision_of(point, g)
 
-    @property
-    def bounded_below(self) -> bool:
-        """The masses of a and b are equal, so f is the dual of a problem that has a solution."""
-        return True
-
     @quiet
     def doubt(self, at: Sizes, image: float | None = None) -> Doubt:
         """f is off by what u_i + v_j - C_ij is, and by its sums; the marginals by theirs."""
@@ -116,7 +111,7 @@ class EntropicTransport(Objective):
         own = max(at.eps, self.precision)
         dz = own * (2.0 * at.x + self._largest)
         slope = own * (4.0 * roundings(n * m) + roundings(at.d) * at.g)
-        return Doubt(dz + own * (sums + 2.0 * at.x), slope, slope + 2.0 * dz / self.reg)
+        return Doubt(dz + own * (sums + 2.0 * at.x) + lost_to_underflow(at), slope, slope + 2.0 * dz / self.reg)
 
     def plan(self, x: npt.ArrayLike) -> npt.NDArray[np.floating]:
         """P_ij = exp((u_i + v_j - C_ij)/reg), of total mass 1."""

@@ -71,6 +71,8 @@ LOOSE = 1e-6
 """A relative gap that may be called closed to rounding where rounding explains it; beyond, it is no success."""
 RISE = 1e-9
 """A program's value that is higher by no more than this part of it is not higher."""
+STALLS = 1
+"""How often a vertex is tried again where the centre of the solutions leads nowhere."""
 ROUNDS = 200
 """Linear programs at most, unless the caller says otherwise."""
 
@@ -134,16 +136,21 @@ class Search:
         """Whether time is up."""
         return time.perf_counter() >= self.deadline
 
-    def rounding(self) -> float:
-        """What a residual may be off by: the error of its own terms.  A pass over A."""
+    def _roundings(self) -> Vector:
+        """What each residual may be off by: the error of its own terms.  A pass over A."""
         A, x = self.coordinates.A, np.abs(self.x)
-        terms = max(float((abs(A[i : i + BLOCK]) @ x).max()) for i in range(0, len(self.b), BLOCK))
-        return 8.0 * 2.0**-52 * (float(np.abs(self.b).max()) + terms)
+        terms = np.concatenate([abs(A[i : i + BLOCK]) @ x for i in range(0, len(self.b), BLOCK)])
+        return 8.0 * 2.0**-52 * (np.abs(self.b) + terms)
+
+    def rounding(self) -> float:
+        """What the largest residual may be off by."""
+        return float(self._roundings()[np.argmax(np.abs(self.r))])
 
     @property
     def exact(self) -> bool:
         """Whether every residual is rounding."""
-        return self.upper <= 1e-3 * float(np.abs(self.b).max()) and self.upper <= self.rounding()
+        small = self.upper <= 1e-3 * float(np.abs(self.b).max())
+        return small and bool(np.all(np.abs(self.r) <= self._roundings()))
 
 
 @quiet
@@ -160,7 +167,8 @@ def chebyshev(
     Parameters
     ----------
     A : array or SciPy sparse matrix
-        n x d.  Not changed, not copied (but for integers, and CSC).
+        n x d.  Not changed, and not copied but for integers, CSC, and dependent columns beside rows that are far longer
+        than the others.
     b : array_like
         A vector of length n.
     tol : float
@@ -211,6 +219,8 @@ def _solved(A: Matrix, b: Vector, tol: float, rounds: int, limit: float) -> Opti
     search = Search(Coordinates.of(A), b, time.perf_counter() + limit)
     y, _ = search.coordinates.least_squares(b)
     search.look(y)
+    if search.upper > float(np.abs(b).max()):  # rows of very different lengths: x = 0 is better
+        search.look(np.zeros(search.coordinates.rank))
     search.note()
     if search.exact:
         return _answer(search, tol, Status.GAP, "Exact fit: every residual is rounding.")
@@ -270,7 +280,7 @@ def _exchange(search: Search, tol: float, rounds: int) -> Status:
     """
     coordinates, rank = search.coordinates, search.coordinates.rank
     first = rows.chosen(coordinates.rows, search.r, (1.0 - NEARLY) * search.upper, rank, FIRST)
-    pairs, box, value, centred = rows.signed(search.r, first), BOX, 0.0, False
+    pairs, box, value, centred, stalled = rows.signed(search.r, first), BOX, 0.0, False, 0
     for _ in range(rounds):
         if search.met(tol):
             return Status.GAP
@@ -284,12 +294,15 @@ def _exchange(search: Search, tol: float, rounds: int) -> Status:
         there = _judged(search, which, found, tol)
         more = rows.chosen(coordinates.rows, there, value, rank, ADDED)
         new = rows.without(rows.signed(there, more[np.abs(there[more]) > value]), pairs)
+        many = not centred and rank <= centre.WIDEST and not found.unique(box)
         if not len(new) and np.abs(found.step).max() > vertex.EDGE * box:  # columns that are only scaled
             box *= 10.0
-        elif not len(new):
+        elif not len(new) and not (centred and stalled < STALLS):
             close = search.met(max(tol, LOOSE)) and search.upper - search.lower <= search.rounding()
             return Status.GAP if close or search.met(tol) else Status.PRECISION
-        centred = centred or (rank <= centre.WIDEST and not found.unique(box))
+        elif not len(new):  # the centre has nothing more to say: a vertex may
+            centred, many, stalled = False, False, stalled + 1
+        centred = centred or (many and stalled < STALLS)
         if len(pairs) > MOST * rank and rising and not centred:
             pairs = pairs[found.slack <= IDLE]
         pairs = np.vstack((pairs, new))

@@ -245,12 +245,17 @@ def _dependent(data: Scaled) -> bool:
     A, (n, d) = data.A, data.A.shape
     if isinstance(A, LinearOperator) or d > WIDEST or n * d > ENTRIES:
         return False
-    rows = A[:: max(1, n // (2 * d))]
-    rows = (rows.toarray() if is_sparse(A) else rows) / data.D
-    size = np.linalg.norm(rows, axis=0)
-    rows = rows / np.where(size > 0.0, size, 1.0)
+    if is_sparse(A):  # where a few rows may tell nothing of a column; all of them cost little
+        part = A @ scipy.sparse.diags_array(1.0 / data.D)
+        squares = (part.T @ part).toarray()
+    else:
+        rows = A[:: max(1, n // (2 * d))] / data.D
+        squares = rows.T @ rows
+    size = np.sqrt(squares.diagonal())
+    seen = size > 0.0
+    squares = (squares[seen][:, seen] / size[seen]) / size[seen][:, None]
     try:
-        np.linalg.cholesky(rows.T @ rows - NEARLY * np.eye(d))
+        np.linalg.cholesky(squares - NEARLY * np.eye(len(squares)))
     except np.linalg.LinAlgError:
         return True
     return False

@@ -56,6 +56,7 @@ def separator(A: Any, y: np.ndarray, seconds: float = math.inf) -> np.ndarray | 
     n, d = M.shape
     if M.nnz > LARGEST:
         return None
+    M.data *= np.repeat(_units(abs(M).max(axis=1)), np.diff(M.indptr))  # rows first: a long one says nothing of columns
     units = _units(abs(M).max(axis=0))
     M.data *= units[M.indices]
     if M.nnz == 0 or np.abs(M.data).min() < SMALLEST:

@@ -14,10 +14,12 @@ from .. import inputs, loop, packing
 from ..arrays import to_numpy
 from ..methods import make
 from ..methods.base import Problem, State
-from ..oracle import Evaluation, Oracle
+from ..oracle import NO_BEND, Oracle
 from ..result import Status, Stop
 from .flat import ClosureSource, Flat
 
+Kept = tuple[State, Evaluation | None, tuple[float, Any], Bend]
+"""A run between two steps: the state, the best points, and the curvature seen."""
 KEY = "hasd"
 """Where the state is kept: it belongs to all parameters, so no single one's entry will do."""
 COARSE = (torch.float16, torch.bfloat16)
@@ -121,8 +123,8 @@ class HASD(torch.optim.Optimizer):
         flat = Flat([p for group in self.param_groups for p in group["params"]])
         x = flat.gather()
         source = ClosureSource(flat, closure, self._shared("maximize"))
-        state, best, lowest = self._kept(flat) or (None, None, (math.inf, None))
-        oracle = Oracle(source, best=best, lowest=lowest)
+        state, best, lowest, bend = self._kept(flat) or (None, None, (math.inf, None), NO_BEND)
+        oracle = Oracle(source, best=best, lowest=lowest, bend=bend)
         try:
             state, why = self._advanced(oracle, x, state)
             if source.first is None:
@@ -131,7 +133,7 @@ class HASD(torch.optim.Optimizer):
             flat.scatter(x)
             raise
         flat.scatter(x if state is None else state.x)
-        self._keep(None if state is None else (state, oracle.best, oracle.lowest), why, source.evaluations)
+        self._keep(None if state is None else (state, oracle.best, oracle.lowest, oracle.bend), why, source.evaluations)
         return source.first
 
     def _advanced(self, oracle: Oracle, x: torch.Tensor, state: State | None) -> tuple[State | None, str]:
@@ -162,17 +164,18 @@ class HASD(torch.optim.Optimizer):
             raise ValueError(f"{name} must be the same in all groups: there is one norm across them")
         return first
 
-    def _kept(self, flat: Flat) -> tuple[State, Evaluation | None, tuple[float, Any]] | None:
+    def _kept(self, flat: Flat) -> Kept | None:
         """The state of the last step with the best points so far; None where the parameters have been moved since."""
         kept = self._store.get(KEY, {})
         if "tree" not in kept:
             return None
         small = set(kept["small"])
         arrays = [to_numpy(a) if i in small else a.to(flat.device) for i, a in enumerate(kept["arrays"])]
-        state, best, lowest = packing.unpack(packing.Packed(json.loads(kept["tree"]), arrays))
-        return (state, best, lowest) if state.x.dtype == flat.dtype and flat.holds(state.x) else None
+        run = packing.unpack(packing.Packed(json.loads(kept["tree"]), arrays))
+        state: State = run[0]
+        return run if state.x.dtype == flat.dtype and flat.holds(state.x) else None
 
-    def _keep(self, run: tuple[State, Evaluation | None, tuple[float, Any]] | None, why: str, evaluations: int) -> None:
+    def _keep(self, run: Kept | None, why: str, evaluations: int) -> None:
         """Tensors, numbers and strings only: what ``torch.save`` and ``torch.load`` carry over bit for bit."""
         kept: dict[str, Any] = {"nfev": self.nfev + evaluations, "status": why}
         if run is not None:
@@ -222,6 +225,7 @@ class HASD(torch.optim.Optimizer):
             raise ValueError("bound needs radius, an l_2 bound on the distance to a minimiser, because mu = 0")
         if radius is not None:
             inputs.number("radius", radius, least=0.0)
-        state: State = packing.unpack(packing.Packed(json.loads(kept["tree"]), kept["arrays"]))[0]
+        state, _, _, seen = packing.unpack(packing.Packed(json.loads(kept["tree"]), kept["arrays"]))
         certificates = (*state.certificates, state.estimate.certificate(state.origin))
-        return sign * max(certificate.lower(radius, state.L) for certificate in certificates)
+        bend = max(seen.largest, self._shared("mu"))
+        return sign * max(certificate.lower(radius, bend) for certificate in certificates)
