@@ -101,7 +101,7 @@ def _parts(value: Any, name: str = "") -> Iterator[bytes]:
     elif isinstance(value, float | int | str | None):
         yield f"{name} {float(value).hex() if isinstance(value, float) else value}".encode()
     elif name == "gap":  # the certificate, at a radius
-        yield f"{name} {float(value(3.0)).hex()}".encode()
+        yield f"{name} {float(value(1e4)).hex()}".encode()
 
 
 def digests(names: Any = None) -> dict[str, str]:

@@ -90,13 +90,14 @@ def test_a_promise_that_is_not_kept(given):
 
 
 def test_a_stuck_run_says_which():
-    """A kink: no method gets on, and the function is not convex there."""
+    """A kink, and a gradient that is off: no method gets on, and the function is not convex there."""
 
     def roof(x):
-        return -float(np.abs(x).sum()) + 0.5 * float(x @ x) + 0.3 * float(x.sum()), -np.sign(x) + x + 0.3
+        return -float(np.abs(x).sum()) + 0.5 * float(x @ x), -np.sign(x) + x + 0.3
 
     res = hasd.minimize(roof, np.full(3, 0.4), jac=True, method="hasd-qn", tol=0.0, maxiter=200)
-    assert "not convex" in res.message and res.status in (1, hasd.Status.NONCONVEX.code) and not res.success
+    stuck = (hasd.Status.NONCONVEX.code, hasd.Status.GRADIENT.code)
+    assert "not convex" in res.message and res.status in (1, *stuck) and not res.success
 
 
 def test_it_is_remembered_across_a_checkpoint(tmp_path):

@@ -14,7 +14,7 @@ from .. import inputs, loop, packing
 from ..arrays import to_numpy
 from ..methods import make
 from ..methods.base import Problem, State
-from ..oracle import NO_BEND, Oracle
+from ..oracle import NO_BEND, Bend, Evaluation, Oracle
 from ..result import Status, Stop
 from .flat import ClosureSource, Flat
 
