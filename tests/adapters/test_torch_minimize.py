@@ -118,3 +118,32 @@ class TestWithoutJac:
         assert hasd.minimize(lambda x: (x @ x, 2 * x), x0, jac=True).success
         assert hasd.minimize(hasd.objectives.Quadratic(torch.eye(3, dtype=torch.float64)), x0).success
         assert hasd.torch.minimize(lambda x: x @ x, x0).success
+
+
+def test_a_gradient_in_float32_is_not_called_wrong():
+    """PyTorch's default type, with x0 in NumPy's."""
+
+    def f(x):
+        y = torch.tensor(x, dtype=torch.float32, requires_grad=True)
+        loss = ((y - 1) ** 2).sum() + torch.logsumexp(3 * y, 0)
+        loss.backward()
+        return loss.item(), y.grad
+
+    res = hasd.minimize(f, np.ones(20), jac=True, method="hasd-qn", tol=1e-12)
+    assert res.status == 2 and "convex" not in res.message
+
+
+def test_the_optimizers_bound_holds_for_every_method():
+    for method in ("hasd", "hasd-qn"):
+        x = torch.zeros(5, dtype=torch.float64, requires_grad=True)
+        opt = hasd.torch.HASD([x], method=method)
+
+        def closure(x=x, opt=opt):
+            opt.zero_grad()
+            loss = ((x - 1) ** 2).sum() + ((x - 1) ** 4).sum()
+            loss.backward()
+            return loss
+
+        for _ in range(30):
+            opt.step(closure)
+        assert -10.0 < opt.bound(radius=3.0) <= 0.0

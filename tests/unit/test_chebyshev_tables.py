@@ -135,3 +135,36 @@ def test_centre_ends_where_time_is_up():
     A, b, _ = table_of_counts(0, 2000)
     late = hasd.chebyshev(A, b, time_limit=1e-9)
     assert late.status == 11 and late.fun <= largest_of_least_squares(A, b) * (1.0 + 1e-9)
+
+
+@pytest.mark.parametrize("noise", [1e-6, None])
+def test_sparse_columns_that_nearly_depend_are_solved(noise):
+    """A unique vertex at the edge of the box is not one of many.  Mutation: judge that after the box has grown."""
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        A = rng.standard_normal((200, 5))
+        if noise is None:  # a sum, rounded to float32
+            A = np.column_stack((A, A[:, 0] + A[:, 1])).astype(np.float32)
+        else:
+            A[:, 0] = A[:, 1] + noise * rng.standard_normal(200)
+        res = hasd.chebyshev(scipy.sparse.csr_array(A), rng.standard_normal(200))
+        assert res.success and res.gap <= 1e-6 * res.fun
+
+
+def test_rows_of_very_different_lengths_never_end_worse_than_nothing():
+    A = np.array([[-2e-16, 3e-16], [2e13, 3e13], [-3e-5, 2e-5]])
+    assert hasd.chebyshev(A, [-1.0, 0.0, 2.0]).fun <= 2.0
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        A = rng.integers(-3, 4, (5, 2)) * 10.0 ** rng.integers(-16, 17, (5, 1))
+        b = rng.integers(-3, 4, 5).astype(float)
+        res = hasd.chebyshev(A, b)
+        assert res.lower <= res.fun <= np.abs(b).max()
+
+
+@pytest.mark.parametrize(("long", "short"), [(1e16, 4.0), (1e13, 0.004)])
+def test_a_long_row_does_not_make_other_residuals_rounding(long, short):
+    """Mutation: hold every residual against the rounding of the longest row."""
+    A = np.array([[long, 0.0], [0.0, 1.0], [0.0, 1.0], [0.0, 1.0]])
+    res = hasd.chebyshev(A, [long, 0.0, short, short])
+    assert res.fun == pytest.approx(0.5 * short, rel=1e-9) and res.success and res.lower > 0.0

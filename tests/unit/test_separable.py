@@ -3,6 +3,8 @@
 Mutation that must fail here: in `solve/separable.py`, `_exact`, return w without the check in rational arithmetic.
 """
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
@@ -167,8 +169,13 @@ def test_random_labels_are_called_separated_only_where_a_direction_is_shown(seed
 def test_what_is_too_large_or_too_late_is_not_decided(monkeypatch):
     A, y = apart(1)
     assert separator(A, y) is not None and separator(A, y, seconds=0.0) is None
-    for tiny in (1e-290, 5e-324):  # beside 1e20 these are no numbers any more
-        assert separator(np.vstack((1e20 * A, np.full((1, 6), tiny))), np.append(y, 1.0)) is None
+    for tiny in (1e-290, 5e-324):  # beside 1e20 these are no numbers any more, but each row has its own unit
+        rows, labels = np.vstack((1e20 * A, np.full((1, 6), tiny))), np.append(y, 1.0)
+        w = separator(rows, labels)
+        assert w is None or all(
+            sum(Fraction(a) * Fraction(part) for a, part in zip(row, w.tolist(), strict=True)) * int(label) > 0
+            for row, label in zip(rows.tolist(), labels, strict=True)
+        )
     monkeypatch.setattr(separable, "LARGEST", A.size - 1)
     assert separator(A, y) is None
 

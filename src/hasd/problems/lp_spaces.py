@@ -252,10 +252,10 @@ def _dependent(data: Scaled) -> bool:
         rows = A[:: max(1, n // (2 * d))] / data.D
         squares = rows.T @ rows
     size = np.sqrt(squares.diagonal())
-    seen = size > 0.0
-    squares = (squares[seen][:, seen] / size[seen]) / size[seen][:, None]
+    if not size.all():
+        return True
     try:
-        np.linalg.cholesky(squares - NEARLY * np.eye(len(squares)))
+        np.linalg.cholesky(squares / size / size[:, None] - NEARLY * np.eye(d))
     except np.linalg.LinAlgError:
         return True
     return False

@@ -1,0 +1,100 @@
+"""Certificates where they were false or lost in a review: each case as it was found, the cause in its first line."""
+
+import math
+
+import mpmath
+import numpy as np
+import pytest
+
+import hasd
+from hasd.objectives import LeastSquares, Power
+from hasd.oracle import ObjectiveSource, Oracle
+
+mpmath.mp.dps = 60
+
+
+def steep(seed):
+    """A quadratic with curvature 1 and about 1e5, started at its minimiser as NumPy computes it."""
+    rng = np.random.default_rng(seed)
+    rng.standard_normal((3, 3))
+    a = rng.standard_normal(3) * 300.0
+    H = np.eye(3) + np.outer(a, a)
+    c = -H @ (rng.standard_normal(3) * 50.0)
+    return (lambda x: (float(0.5 * x @ (H @ x) + c @ x), H @ x + c)), np.linalg.solve(H, -c), H, c
+
+
+@pytest.mark.parametrize("radius", [None, 100.0])
+def test_curvature_is_seen_at_every_evaluation_not_only_at_iterates(radius):
+    """A run that ends at its first state has evaluated many points: no negative gap, no accusation, and an end."""
+    for seed in (*range(30, 40), 1005):
+        f, x0, H, c = steep(seed)
+        res = hasd.minimize(f, x0, jac=True, method="hasd", mu=0.999, radius=radius)
+        assert "convex" not in res.message and res.gap() >= 0.0 and res.gap(1.0) >= 0.0
+        best = mpmath.lu_solve(mpmath.matrix(H.tolist()), -mpmath.matrix(c.tolist()))
+        least = (mpmath.matrix(c.tolist()).T * best)[0] / 2
+        x = mpmath.matrix(res.x.tolist())
+        value = (x.T * mpmath.matrix(H.tolist()) * x)[0] / 2 + (mpmath.matrix(c.tolist()).T * x)[0]
+        assert mpmath.mpf(res.gap()) >= value - least
+
+
+def test_one_evaluation_is_charged_for_the_curvature_that_the_user_vouches_for():
+    H, c = np.array([[3.0, 1.0], [1.0, 2.0]]), np.array([-1e6 / 3, -7e5])
+    res = hasd.minimize(
+        lambda x: (float(0.5 * x @ (H @ x) + c @ x), H @ x + c), np.linalg.solve(H, -c), jac=True, mu=1.38
+    )
+    assert res.gap.charge() > 4.5e-22 and res.gap() > 4.5e-22
+
+
+def test_differences_are_as_noisy_as_their_shortest_step_makes_them():
+    """Entries of x of very different sizes, and a large constant in f."""
+    target = np.array([1e6, 100.0])
+    res = hasd.minimize(lambda x: 1e12 + 0.5 * float((x - target) @ (x - target)), np.array([1e6, 0.0]))
+    assert res.gap(150.0) >= 0.5 * float((res.x - target) @ (res.x - target)) and res.gap.lower(150.0) <= 1e12
+
+
+@pytest.mark.parametrize("method", ["hasd", "hasd-qn", "hasd-subspace"])
+def test_a_mu_above_the_ridge_needs_the_gradient_at_x_itself(method):
+    """Nearly dependent rows, whose image rounding moves by more than the data's least singular value."""
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        A = rng.standard_normal((2, 2)) * 1e5
+        A[1] = A[0] + rng.standard_normal(2)
+        x0 = np.linalg.svd(A)[2][-1] * 300.0
+        M, start = mpmath.matrix(A.tolist()), mpmath.matrix(x0.tolist())
+        b = np.array([float(part) for part in M * start])
+        square = M.T * M
+        mu = float((mpmath.eigsy(square, eigvals_only=True)[0] + 0.5) * (1 - mpmath.mpf(10) ** -12))
+        right = mpmath.matrix(b.tolist())
+        best = mpmath.lu_solve(square + mpmath.eye(2) / 2, M.T * right)
+
+        def value(x, M=M, right=right):
+            z = M * x - right
+            return (z.T * z)[0] / 2 + (x.T * x)[0] / 4
+
+        res = hasd.minimize(LeastSquares(A, b, ridge=0.5), x0, mu=mu, method=method, maxiter=50)
+        assert res.gap() >= 0.0 and mpmath.mpf(res.gap.lower()) <= value(best)
+        assert mpmath.mpf(res.gap()) >= value(mpmath.matrix(res.x.tolist())) - value(best)
+
+
+def test_a_radius_contradicted_at_the_returned_point_is_withdrawn_not_raised():
+    def f(x):
+        return 0.5 * float((x - 1) @ (x - 1)) + 2 * (x[0] - 1) ** 2, (x - 1) + np.array([4 * (x[0] - 1), 0.0])
+
+    res = hasd.minimize(f, np.zeros(2), jac=True, method="heavy-ball", maxiter=4, radius=0.5 * 2**0.5)
+    assert res.status == 1 and res.gap() == math.inf and "the radius is too small" in res.message
+    assert "inf" in repr(res.gap)
+
+
+def test_a_loss_small_beside_the_ridge_is_not_taken_for_zero():
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        A = rng.standard_normal((5, 3)).astype(np.float32)
+        x = rng.standard_normal(3).astype(np.float32)
+        b = (A @ x + 1e-3 * rng.standard_normal(5)).astype(np.float32)
+        f = Power(A, b, q=4, ridge=1.0)
+        e = Oracle(ObjectiveSource(f)).evaluate(x)
+        z = mpmath.matrix(A.astype(float).tolist()) * mpmath.matrix(x.astype(float).tolist()) - mpmath.matrix(
+            f.b.tolist()
+        )
+        exact = sum(part**4 for part in z) / 4 + sum(mpmath.mpf(float(part)) ** 2 for part in x) / 2
+        assert abs(float(exact - mpmath.mpf(e.f))) <= e.df()
