@@ -86,7 +86,8 @@ def fields_of_different_points(res: Any, truth: Truth) -> str:
     """fun and jac are the function at x."""
     fun, jac = truth.evaluate(res.x.copy())
     same = np.array_equal(res.fun, fun, equal_nan=True)
-    if same and np.array_equal(res.jac, jac.astype(res.x.dtype), equal_nan=True):
+    least = float(np.finfo(res.x.dtype).smallest_subnormal)  # what is not 0 stays so, however small it is
+    if same and np.allclose(res.jac, jac.astype(res.x.dtype), rtol=0.0, atol=least, equal_nan=True):
         return ""
     return f"res.fun is {res.fun!r} and res.jac {res.jac!r}, but at res.x they are {fun!r} and {jac!r}"
 

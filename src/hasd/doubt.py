@@ -65,9 +65,14 @@ class Sizes(NamedTuple):
     eps: float  # the resolution of their numbers
 
 
+def smallest(eps: float) -> float:
+    """The smallest number of that resolution, float32's or float64's: what may be lost of one that is below it."""
+    return 2.0**-149 if eps > 2.0**-50 else 2.0**-1074
+
+
 def lost_to_underflow(at: Sizes) -> float:
-    """What sums of products of small numbers may lose: the smallest number of float32 or float64 for each of them."""
-    return at.d * (2.0**-149 if at.eps > 2.0**-50 else 2.0**-1074)
+    """What sums of products of small numbers may lose: the smallest number for each of them."""
+    return at.d * smallest(at.eps)
 
 
 def doubt_of_function(at: Sizes) -> Doubt:

@@ -436,6 +436,13 @@ class Oracle:
         """f and g at x for the record: outside the method's counts and budget."""
         return self._off_the_books(lambda: self.evaluation(x, *self.source.value_and_grad(x)))
 
+    def probe(self, e: Evaluation) -> None:
+        """See some curvature of a function of the user's that was evaluated at one point only."""
+        if e.finite and e.doubt.slope_bend > 0.0 and self.bend.largest == 0.0 and not self.exhausted:
+            step = e.eps ** (1.0 / 3.0) * max(1.0, norm2(e.x)) / math.sqrt(e.x.shape[0])
+            there = self.record(e.x + step)
+            self.bend = Bend(last=e).after(there) if there.finite else self.bend
+
     def sharpen(self, e: Evaluation) -> Evaluation | None:
         """The same evaluation with less doubt, where the objective can: for the record, and at most once a run."""
         sharpen = getattr(getattr(self.source, "objective", None), "sharpen", None)

@@ -134,7 +134,7 @@ def wolfe(
 ) -> tuple[Look | None, int]:
     """A look with Wolfe's conditions, or the best one that decreases f; None where none does.
 
-    A slope of size `faint()` or less may be rounding, and then so may be that f falls ever faster, as no convex f does.
+    A slope of size `faint()` or less may be rounding, and then so may be that f falls.
     """
     if not slope0 < 0.0:
         return None, 0
@@ -166,7 +166,7 @@ def wolfe(
         t = _farther(low, slope0, trials) if high is None else _between(low, high)
     if high is None:  # still falling, dozens of orders of magnitude farther on
         seen = f0 - low.f > rounding(f0, low.f, eps=eps)
-        if seen and (-slope0 > faint() or low.slope > 2.0 * slope0):
+        if seen and -slope0 > faint():
             raise Stop(Status.UNBOUNDED)
         return None, trials
     return best, trials

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.sparse.linalg import LinearOperator
 
 from hasd.arrays import Array, highest, largest, namespace, total
-from hasd.doubt import EPS, Doubt, Sizes, lost_to_underflow, roundings
+from hasd.doubt import EPS, Doubt, Sizes, lost_to_underflow, roundings, smallest
 from hasd.geometry import norm2, unit
 from hasd.objectives.operators import Matrix, Vector, is_sparse, quiet
 
@@ -33,8 +33,9 @@ class DataSizes(NamedTuple):
 
     def image_doubt(self, at: Sizes, precision: float, image: float | None = None) -> float:
         """What an entry of Ax - b may be off by: made from x, or moved from an image that was off by `image`."""
-        far = self.far(at)
-        dz = max(at.eps, precision) * roundings(self.terms) * far + 0.5 * EPS * (far + self.largest)
+        far, product = self.far(at), max(at.eps, precision)
+        dz = product * roundings(self.terms) * far + 0.5 * EPS * (far + self.largest)
+        dz += smallest(product) * (self.row1 + self.terms)  # entries of x, and products, that are too small
         # a moved image has gone along directions whose images have errors of the same size
         return dz if image is None else math.hypot(image, 2.0 * dz)
 
@@ -54,7 +55,7 @@ class DataSizes(NamedTuple):
         shift = value + pull * dz
         value += EPS * (roundings(at.d) * bowl + abs(at.f)) + lost_to_underflow(at)
         slope = product * (roundings(rows) + 4.0) * pull * self.row + EPS * (ridge * at.x + at.g)
-        slope += at.eps * roundings(at.d) * at.g
+        slope += at.eps * roundings(at.d) * at.g + smallest(product) * rows * (self.row + 1.0)
         return Doubt(value, slope, slope + self.row * turn, image=dz, shift=shift)
 
 
