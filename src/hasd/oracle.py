@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 from scipy.optimize import approx_fprime
@@ -112,6 +112,11 @@ class Source(Protocol):
         """The relative error of its values beyond that of x's own numbers."""
         ...
 
+    @property
+    def by_curvature(self) -> bool:
+        """Whether its rounding is judged by the curvature that is seen, and not by its data."""
+        ...
+
     def doubt(self, x: Array, f: float, g: Array, image: float | None = None) -> Doubt:
         """What f and g may be off by; image: as in `Objective.doubt`."""
         ...
@@ -199,6 +204,7 @@ class BlackBox:
     njev: int = 0
     precision: float = 0.0  # a black box is taken to be as good as its argument, or as the gradient that it returns
     errstate: Any = field(default_factory=np.geterr)  # the caller's, for the caller's own code
+    by_curvature: ClassVar[bool] = True
 
     def doubt(self, x: Array, f: float, g: Array, image: float | None = None) -> Doubt:
         """That of a user's function, with what differences add."""
@@ -300,11 +306,13 @@ class ObjectiveSource:
     njev: int = 0
     mu: float = 0.0  # strong convexity that the user vouches for
     precision: float = field(init=False)  # that of products with the objective's matrix
+    by_curvature: bool = field(init=False)  # where its data do not tell
 
     def __post_init__(self) -> None:
         """Count from zero, whatever the caller did with the objective before."""
         self.objective = self.objective.counted()
         self.precision = getattr(self.objective, "precision", 0.0)
+        self.by_curvature = self.objective.doubt(Sizes(0.0, 0.0, 0.0, 0.0, 1, 0.0)) is None
 
     def doubt(self, x: Array, f: float, g: Array, image: float | None = None) -> Doubt:
         """From the objective's data, or where they do not tell as for any function."""
@@ -404,7 +412,7 @@ class Oracle:
             raise Stop(Status.UNBOUNDED)
         if e.finite and (self.best is None or e.f < self.best.f):
             self.best = e
-        if e.doubt.slope_bend > 0.0 and e.finite:
+        if self.source.by_curvature and e.finite:
             self.bend = self.bend.after(e)
         return e
 
@@ -423,7 +431,7 @@ class Oracle:
     def evaluation(self, x: Array, f: float, g: Array, image: float | None = None) -> Evaluation:
         """The function at x, with the precision it was computed in and what it may be off by."""
         e = Evaluation(x, f, g, self.source.precision, self.source.doubt(x, f, g, image))
-        if image is not None and e.doubt.slope_bend > 0.0 and e.finite:  # a method's own, on images of an operator
+        if image is not None and self.source.by_curvature and e.finite:  # a method's own, on images of an operator
             self.bend = self.bend.after(e)
         return e
 
@@ -438,7 +446,7 @@ class Oracle:
 
     def probe(self, e: Evaluation) -> None:
         """See some curvature of a function of the user's that was evaluated at one point only."""
-        if e.finite and e.doubt.slope_bend > 0.0 and self.bend.largest == 0.0 and not self.exhausted:
+        if e.finite and self.source.by_curvature and self.bend.largest == 0.0 and not self.exhausted:
             step = e.eps ** (1.0 / 3.0) * max(1.0, norm2(e.x)) / math.sqrt(e.x.shape[0])
             there = self.record(e.x + step)
             self.bend = Bend(last=e).after(there) if there.finite else self.bend

@@ -70,6 +70,7 @@ class ClosureSource:
     """f as the closure computes it, with the parameters at x: an `Oracle`'s source."""
 
     precision = 0.0  # as good as the parameters
+    by_curvature = True
 
     def __init__(self, flat: Flat, closure: Callable[[], torch.Tensor], maximize: bool):
         """Nothing is evaluated yet."""
