@@ -35,7 +35,8 @@ def answer(
     """The result of a run from x0, in whose library and precision x is handed back."""
     state, bounds = outcome.state, recorder.bounds
     e = _in_precision_of(x0, _returned(problem, outcome, wanted, goal), problem)
-    problem.oracle.probe(e)
+    if outcome.status in (Status.CONVERGED, Status.GAP, Status.PRECISION):
+        problem.oracle.probe(e)
     if (e.finite and e.norm2 == 0.0) or outcome.status in (Status.CONVERGED, Status.GAP, Status.PRECISION):
         outcome.status = wanted.success if wanted.met(problem, state, e) else Status.PRECISION
     stuck, withdrawn = outcome.status is Status.PRECISION, bool(bounds.withdrawn)

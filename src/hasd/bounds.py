@@ -47,8 +47,10 @@ class Bounds:
 
     @property
     def bend(self) -> float:
-        """The largest curvature seen, by which the rounding of a user's function is judged; it is at least mu."""
-        return self.mu if self.oracle is None else max(self.oracle.bend.largest, self.mu)
+        """The largest curvature seen, by which a user's function is judged, at least mu."""
+        if self.oracle is None or not self.oracle.source.by_curvature:
+            return 0.0
+        return max(self.oracle.bend.largest, self.mu)
 
     @property
     def gap(self) -> float:
@@ -78,7 +80,7 @@ class Bounds:
             self.upper, self.x, self.doubt = value, x, doubt
         if not self.known:
             return
-        if bend > self.bent:  # bounds of before were charged too little
+        if bend != self.bent:  # bounds of before were charged for another curvature
             self.bent = bend
             self.charge_anew()
         self._take(state)

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .arrays import Array, like
+from .doubt import OPERATIONS, roundings
 from .geometry import dot, norm2
 from .oracle import Evaluation
 
@@ -58,17 +59,20 @@ def _along(name: str, direction: Array, value: Callable[[Array], float], e: Eval
     Twice the middle slope's change from one step to the shorter one is smoothness; a difference of the slopes to
     either side that does not shrink with the step is a kink, or noise.
     """
-    middles, widths = [], []
+    middles, widths, change = [], [], 0.0
     for step in STEPS:
         t = step * e.eps ** (1.0 / 3.0) * max(1.0, norm2(e.x))
         ahead, behind = value(e.x + t * direction) - e.f, e.f - value(e.x - t * direction)
         if ahead == 0.0 or behind == 0.0:  # values too coarse to tell
             return None
+        change = max(change, abs(ahead), abs(behind))
         middles.append(0.5 * (ahead + behind) / t)
         widths.append(abs(ahead - behind) / t)
     claimed, (wide, seen) = dot(e.g, direction), middles
     allowed = AGREED * (abs(wide - seen) + max(widths[1] - SHRUNK * widths[0], 0.0))
-    noise = 4.0 * e.df(bend) / t + e.dg(bend)
+    # values at the neighbours may be far larger than here, and are then less certain
+    neighbours = OPERATIONS * roundings(e.x.shape[0]) * e.eps * change
+    noise = 4.0 * (e.df(bend) + neighbours) / t + e.dg(bend)
     # not a number where a value was not finite, and then no accusation
     return Misfit(name, claimed, seen) if abs(claimed - seen) > allowed + noise else None
 

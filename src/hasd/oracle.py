@@ -357,14 +357,15 @@ class Bend(NamedTuple):
 
     largest: float = 0.0
     last: Evaluation | None = None  # the newest
+    pairs: int = 0  # how many were compared: without any, nothing is known
 
     def after(self, e: Evaluation) -> Bend:
         """With one more evaluation.  x may stand for a neighbour: points closer than that show no curvature."""
         if self.last is None:
-            return Bend(0.0, e)
+            return Bend(last=e)
         nearby = norm2(e.x - self.last.x) + 4.0 * e.eps * max(norm2(e.x), norm2(self.last.x))
         seen = norm2(e.g - self.last.g) / nearby if nearby > 0.0 else 0.0
-        return Bend(max(self.largest, seen), e)
+        return Bend(max(self.largest, seen), e, self.pairs + 1)
 
 
 NO_BEND = Bend()
@@ -446,7 +447,7 @@ class Oracle:
 
     def probe(self, e: Evaluation) -> None:
         """See some curvature of a function of the user's that was evaluated at one point only."""
-        if e.finite and self.source.by_curvature and self.bend.largest == 0.0 and not self.exhausted:
+        if e.finite and self.source.by_curvature and self.bend.pairs == 0 and not self.exhausted:
             step = e.eps ** (1.0 / 3.0) * max(1.0, norm2(e.x)) / math.sqrt(e.x.shape[0])
             there = self.record(e.x + step)
             self.bend = Bend(last=e).after(there) if there.finite else self.bend

@@ -191,7 +191,8 @@ class Gap:
         lower = self.lower(radius)
         if self.withdrawn or (radius is None and self.radius is None and self.contradicts(None)):
             return math.inf
-        return min(self._highest - lower, self.cut.gap(self._radius(radius), self.mu, self.bend))
+        gap = min(self.cut.gap(self._radius(radius), self.mu, self.bend), self._highest - lower)
+        return math.inf if math.isnan(gap) else gap
 
     def charge(self, radius: float | None = None) -> float:
         """How much of ``gap(radius)`` is there on account of rounding: it would be so much less in exact arithmetic."""

@@ -59,6 +59,17 @@ def test_a_right_gradient_is_never_accused(method, shift, size):
     assert res.status != GRADIENT and "check the code" not in res.message
 
 
+@pytest.mark.parametrize("seed", range(30))
+def test_a_right_gradient_of_an_ill_conditioned_function_is_never_accused(seed):
+    """Near a minimum at 0 the neighbours' values are far larger than the value there.  Mutation: neighbours = 0."""
+    rng = np.random.default_rng(seed)
+    h = 10.0 ** rng.uniform(-16, 0, 8)
+    res = hasd.minimize(
+        lambda x: (0.5 * float(h @ x**2), h * x), rng.uniform(0.5, 2.0, 8), jac=True, tol=0.0, maxfun=1200
+    )
+    assert res.status != GRADIENT and "check the code" not in res.message
+
+
 def test_noise_is_not_taken_for_a_wrong_gradient():
     rng = np.random.default_rng(0)
 

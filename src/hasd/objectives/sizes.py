@@ -15,7 +15,7 @@ from hasd.doubt import EPS, Doubt, Sizes, lost_to_underflow, roundings, smallest
 from hasd.geometry import norm2, unit
 from hasd.objectives.operators import Matrix, Vector, is_sparse, quiet
 
-BLOCK = 2**16
+BLOCK = 2**14
 """Entries that are squared at a time: no temporary of the size of the data."""
 
 

@@ -227,5 +227,5 @@ class HASD(torch.optim.Optimizer):
             inputs.number("radius", radius, least=0.0)
         state, _, _, seen = packing.unpack(packing.Packed(json.loads(kept["tree"]), kept["arrays"]))
         certificates = (*state.certificates, state.estimate.certificate(state.origin))
-        bend = max(seen.largest, self._shared("mu"))
+        bend = max(seen.largest, self._shared("mu"), 0.0 if seen.pairs else state.L)  # L: before any was seen
         return sign * max(certificate.lower(radius, bend) for certificate in certificates)
