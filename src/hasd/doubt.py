@@ -83,7 +83,7 @@ def doubt_of_function(at: Sizes) -> Doubt:
     """
     unit = OPERATIONS * roundings(at.d) * at.eps
     value = unit * (abs(at.f) + at.g * at.x) + lost_to_underflow(at)
-    return Doubt(value, unit * at.g, unit * at.g, unit * at.x * at.x, unit * at.x)
+    return Doubt(value, unit * at.g, unit * at.g, unit * at.x * at.x + lost_to_underflow(at), unit * at.x)
 
 
 def doubt_of_differences(at: Sizes, shortest: float, longest: float) -> Doubt:

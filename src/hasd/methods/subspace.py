@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg.lapack import dposv
@@ -120,7 +120,7 @@ class Look(NamedTuple):
     t: float
     f: float
     derivative: float
-    point: Point
+    point: Any  # a Point; None of an end of a bracket
 
 
 @dataclass(frozen=True)
@@ -164,14 +164,14 @@ def search(ray: Ray, slope: float, H: Small, size: float, faint: float) -> Place
         if best is not None and (looks >= LOOKS or (flat and best is look)):
             break
         if not (look.derivative < 0.0 and math.isfinite(look.f)):
-            high = look
+            high = look._replace(point=None)  # the ends of a bracket need no vectors
         elif high is None:
             steadily = look.derivative < 0.5 * slope and (t < 1.0 or place.damping == 0.0 or not H.any())
             if steadily and -slope > faint * norm2(ray.step):
                 _refuse_endless(ray, ENDLESS * (reach if math.isfinite(reach) else t))
             break
         else:
-            low = look
+            low = look._replace(point=None)
         if high.t - low.t <= 1e-14 * high.t:
             break
         t, width = _between(low, high, width, ray.newton(look))

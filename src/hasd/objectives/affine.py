@@ -37,7 +37,7 @@ from hasd.objectives.operators import (
 from hasd.objectives.sizes import DataSizes, MatrixSizes
 from hasd.objectives.smoothness import Smoothness, add_ridge
 
-LONG_BLOCK = 2**15
+LONG_BLOCK = 2**13
 """Entries of A that are turned into longer numbers at a time."""
 
 
@@ -195,9 +195,10 @@ class Affine(Objective):
         if type(self.A) is not np.ndarray or sizes is None or not hasattr(self.loss, "doubt") or long.eps >= EPS:
             return None
         point, step = x.astype(np.longdouble), max(LONG_BLOCK // self.A.shape[1], 1)
-        blocks = (self.A[i : i + step] for i in range(0, len(self.A), step))
-        z = np.concatenate([rows.astype(np.longdouble) @ point for rows in blocks])
-        z = (z if self.b is None else z - self.b).astype(np.float64)
+        z = np.empty(len(self.A))
+        for i in range(0, len(self.A), step):
+            part = self.A[i : i + step].astype(np.longdouble) @ point
+            z[i : i + step] = part if self.b is None else part - self.b[i : i + step]
         dz = float(long.eps) * roundings(sizes.terms) * (sizes.far(at) + sizes.largest) + 0.5 * EPS * largest(z)
         value, slope = self.loss.value_and_slope(z)
         g = self.adjoint(slope) + self.ridge * double(x)
