@@ -242,7 +242,9 @@ def test_columns_that_only_short_rows_tell_apart_count_in_the_bound(family, kind
     for seed in range(10):
         A, b = family(np.random.default_rng(seed))
         res = hasd.chebyshev(scipy.sparse.csr_array(A) if kind == "sparse" else A, b)
-        assert Fraction(res.lower) <= exact_minimum(A, b) <= Fraction(res.fun), seed
+        least = exact_minimum(A, b)
+        assert Fraction(res.lower) <= least, seed
+        assert float(least) <= res.fun * (1 + 1e-9), seed  # fun is max|Ax - b| as it is computed
         if kind == "rows as they are":
             assert res.rank < A.shape[1] and "too near to others to get a coefficient" in res.message
             assert "the bound ignores" not in res.message and not res.success
@@ -255,7 +257,7 @@ def test_rank_is_judged_row_by_row():
     A, b = np.array([[1e16, 1e16], [1.0, -1.0], [0.5, 1.0], [1.0, 0.3]]), np.array([0.0, 1.0, 0.3, -0.2])
     least = exact_minimum(A, b)
     res = hasd.chebyshev(A, b)
-    assert Fraction(res.lower) <= least <= Fraction(res.fun) and res.success and res.rank == 2
+    assert Fraction(res.lower) <= least and res.success and res.rank == 2
     assert res.fun == pytest.approx(float(least), rel=1e-9)
 
 

@@ -34,7 +34,7 @@ from .pairs import NO_PAIRS, Pairs
 
 VAST = 1e15
 """Times |f(x_0)|, and its square times the size of x_0, beyond which a run may be called endless.  Where the gradient
-has been nothing but rounding for a while, so many times the size of x_0 is far enough."""
+has been nothing but rounding for a while, or no step is found, so many times the size of x_0 is far enough."""
 REFRESH = 100
 """Iterations after which a cached image is made anew from x."""
 
@@ -88,7 +88,7 @@ class HASDQN:
                 return self._next(problem, state, pairs, *line.take(look), trials)
         if state.age > 0 and state.point is not None:
             return self.step(problem, _refreshed(problem, state))
-        raise Stop(Status.PRECISION)
+        raise Stop(Status.UNBOUNDED if _endless(state, stuck=True) else Status.PRECISION)
 
     def _next(
         self, problem: Problem, state: QNState, pairs: Pairs, there: Evaluation, point: Point | None, trials: int
@@ -110,7 +110,7 @@ def _faint(state: QNState, d: Array) -> float:
     return state.at.dg(state.pairs.steepest) * norm2(d)
 
 
-def _endless(state: QNState) -> bool:
+def _endless(state: QNState, stuck: bool = False) -> bool:
     """Whether f, farther away than any minimiser is looked for, falls as steeply as on the whole way from x_0.
 
     Where a convex f flattens towards a minimiser, its slope there is well below the mean; Wolfe's conditions see to it.
@@ -120,7 +120,7 @@ def _endless(state: QNState) -> bool:
         return False
     away = e.x - state.origin
     far, mean = norm2(away), e.f - state.first
-    enough = VAST if state.standing.blurred >= IDLE else VAST**2
+    enough = VAST if stuck or state.standing.blurred >= IDLE else VAST**2
     return far > enough * max(1.0, norm2(state.origin)) and dot(e.g, away / far) < 0.99 * (mean / far) < 0.0
 
 
