@@ -82,8 +82,9 @@ def doubt_of_function(at: Sizes) -> Doubt:
     True
     """
     unit = OPERATIONS * roundings(at.d) * at.eps
-    value = unit * (abs(at.f) + at.g * at.x) + lost_to_underflow(at)
-    return Doubt(value, unit * at.g, unit * at.g, unit * at.x * at.x + lost_to_underflow(at), unit * at.x)
+    lost = lost_to_underflow(at)
+    value, slope = unit * (abs(at.f) + at.g * at.x) + lost, unit * at.g + lost
+    return Doubt(value, slope, slope, unit * at.x * at.x + lost, unit * at.x)
 
 
 def doubt_of_differences(at: Sizes, shortest: float, longest: float) -> Doubt:

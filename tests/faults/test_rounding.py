@@ -124,7 +124,7 @@ def test_a_run_without_fault_has_no_findings_and_one_against_a_false_minimum_has
 
 def test_what_raises_or_warns_is_found():
     assert run_on(bowl(), L=-1.0).found.keys() == {RAISES}
-    overflowing = replace(bowl(), code="lambda x: (float(np.float32(1e30) ** 2), x)")
+    overflowing = replace(bowl(), code="lambda x: (float(np.float32(1e30) * np.float32(1e30)), x)")
     assert "overflow" in run_on(overflowing).found[RAISES]
 
 

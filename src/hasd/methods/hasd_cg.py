@@ -82,7 +82,8 @@ class HASDCG:
             return self._anew(problem, state)
         line = ImageLine(problem, e.x, d, state.point, e.doubt.image)
         bend, size = line.bend(), norm2(d)
-        flat = not bend > e.eps * state.steepest * size * size
+        least = e.eps * state.steepest * size * size
+        flat = not bend > least and (state.steepest == 0.0 or least > 2.0**-1022)  # what underflows says nothing
         if flat and not problem.bounded_below and -slope / size > e.dg(state.steepest):
             raise Stop(Status.UNBOUNDED)
         if not bend > 0.0:
