@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from .doubt import CERTAIN, Doubt, roundings
+from .doubt import CERTAIN, Doubt, roundings, smallest
 from .geometry import Array, dot, norm2
 
 if TYPE_CHECKING:
@@ -74,6 +74,7 @@ class Cut:
     away: float  # ||x - x_0||_2
     doubt: Doubt = CERTAIN  # of f and g
     unit: float = 0.0  # the relative error of slope, tilt and away
+    lost: float = 0.0  # what tilt may have lost to underflow
 
     def value_doubt(self, bend: float = 0.0) -> float:
         """What f may be off by, for the curvature that the run has seen."""
@@ -90,7 +91,9 @@ class Cut:
             blur += bend * self.doubt.slope_bend
             slope = self.slope * (1.0 + self.unit) + blur
             if radius is not None:
-                bounds.append(radius * slope - self.tilt + (self.unit * self.slope + blur) * self.away + shift)
+                bounds.append(
+                    radius * slope - self.tilt + (self.unit * self.slope + blur) * self.away + self.lost + shift
+                )
             if mu > 0.0:
                 bounds.append(slope * (slope / (2.0 * mu)) + shift)
         best = min(bounds)
@@ -105,7 +108,7 @@ class Cut:
         slope, f = self.slope + blur, self.f - self.value_doubt(bend)
         bounds = [-math.inf]
         if radius is not None:
-            bounds.append(f + self.tilt - (blur + self.unit * self.slope) * self.away - radius * slope)
+            bounds.append(f + self.tilt - (blur + self.unit * self.slope) * self.away - radius * slope - self.lost)
         if mu > 0.0:
             bounds.append(f - slope * (slope / (2.0 * mu)) * (1.0 + 4.0 * EPS))
         best = max(bounds)
@@ -115,7 +118,8 @@ class Cut:
 def cut_at(e: Evaluation, origin: Array) -> Cut:
     """The cut at an evaluated point."""
     away = origin - e.x
-    return Cut(e.f, e.norm2, dot(e.g, away), norm2(away), e.doubt, e.eps * roundings(e.x.shape[0]))
+    d = e.x.shape[0]
+    return Cut(e.f, e.norm2, dot(e.g, away), norm2(away), e.doubt, e.eps * roundings(d), 2.0 * d * smallest(e.eps))
 
 
 @dataclass(frozen=True, repr=False)
