@@ -121,7 +121,22 @@ def _returned(problem: Problem, outcome: Outcome, wanted: Tolerances, goal: str)
         if there.finite:
             return there
     last = state.at if state.at.x is state.x and not cached else record(state.x)
-    return best if best is not None and not (last.finite and last.f <= best.f) else last
+    lowest_known = best if best is not None and not (last.finite and last.f <= best.f) else last
+    return _flattest(problem, outcome, lowest_known) if outcome.status is Status.PRECISION else lowest_known
+
+
+def _flattest(problem: Problem, outcome: Outcome, e: Evaluation) -> Evaluation:
+    """The point of smallest gradient, where its value is told from the lowest by rounding alone; e, the lowest, else.
+
+    A run that ends at machine precision has wandered among such points, and their gradients differ by far more than
+    their values do.
+    """
+    if outcome.smallest[1].x is e.x:
+        return e
+    flat = problem.oracle.record(outcome.smallest[1].x)
+    bend = problem.oracle.bend.largest
+    same = flat.finite and flat.f - e.f <= flat.df(bend) + e.df(bend) and flat.f <= outcome.first
+    return flat if same and flat.norm2 < e.norm2 else e
 
 
 def _in_precision_of(x0: Array, e: Evaluation, problem: Problem) -> Evaluation:

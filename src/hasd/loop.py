@@ -52,7 +52,7 @@ class Outcome:
 
     state: State
     smallest: tuple[float, Evaluation]  # dual norm of the gradient, and where
-    size: float  # |f(x_0)|
+    first: float  # f(x_0)
     status: Status = Status.MAXITER
     mark: Mark | None = None  # the run when it last was between two iterations
     settled: bool = False  # whether that is now: the state is recorded, and the callback has had it
@@ -60,7 +60,7 @@ class Outcome:
     @classmethod
     def at(cls, state: State) -> Outcome:
         """A run that has seen nothing but this state."""
-        return cls(state, (state.grad_norm, state.at), abs(state.at.f))
+        return cls(state, (state.grad_norm, state.at), state.at.f)
 
     def move(self, state: State) -> None:
         """Take the next state."""

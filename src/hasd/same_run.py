@@ -71,6 +71,6 @@ def refuse_other_function(where: str, outcome: Outcome, problem: Problem) -> Non
     """
     state, e = outcome.state, outcome.state.at
     now = problem.oracle.record(e.x).f
-    size = max(abs(e.f), abs(now), outcome.size)
+    size = max(abs(e.f), abs(now), abs(outcome.first))
     if not abs(now - e.f) <= SAME * (size + e.norm2 * max(norm2(e.x), norm2(e.x - state.origin))):
         raise ValueError(f"{where} is of another function: at its point f was {e.f!r}, and is {now!r} now")

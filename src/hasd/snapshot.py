@@ -26,7 +26,7 @@ class Memory:
     """What a run knows beside its state: the best points so far, what is proved, and what convexity is judged by."""
 
     smallest: tuple[float, Evaluation]  # least dual norm of a gradient, and where
-    size: float  # |f(x_0)|
+    first: float  # f(x_0)
     best: Evaluation | None  # lowest f evaluated with its gradient
     lowest: tuple[float, Array | None]  # lowest f of the points evaluated without one
     lower: float  # the best lower bound, for this radius
@@ -48,7 +48,7 @@ class Memory:
             return outcome.mark.memory
         return cls(
             outcome.smallest,
-            outcome.size,
+            outcome.first,
             problem.oracle.best,
             problem.oracle.lowest,
             bounds.lower,
@@ -99,7 +99,7 @@ class Snapshot:
         recorder.table = [tuple(row) for row in self.rows.tolist()]
         recorder.pending = None if self.pending is None else (self.state, self.pending)
         recorder.stride, recorder.seconds = self.stride, self.seconds
-        outcome = Outcome(self.state, self.memory.smallest, self.memory.size)
+        outcome = Outcome(self.state, self.memory.smallest, self.memory.first)
         outcome.mark, outcome.settled = Mark.of(problem, recorder, outcome), True
         return outcome
 
@@ -168,4 +168,4 @@ def continued(state: State, problem: Problem, recorder: Recorder) -> Outcome:
         return Outcome.at(state)
     memory = remembered.memory
     memory.restore(problem, recorder.bounds)
-    return Outcome(replace(state, memory=None), memory.smallest, memory.size)
+    return Outcome(replace(state, memory=None), memory.smallest, memory.first)

@@ -1,14 +1,16 @@
 """Certificates where they were false or lost in a review: each case as it was found, the cause in its first line."""
 
 import math
+from fractions import Fraction
 
 import mpmath
 import numpy as np
 import pytest
 
 import hasd
-from hasd.objectives import LeastSquares, Power
-from hasd.oracle import ObjectiveSource, Oracle
+from hasd.objectives import LeastSquares, Power, Quadratic
+from hasd.oracle import Evaluation, ObjectiveSource, Oracle
+from hasd.result import cut_at
 
 mpmath.mp.dps = 60
 
@@ -98,3 +100,24 @@ def test_a_loss_small_beside_the_ridge_is_not_taken_for_zero():
         )
         exact = sum(part**4 for part in z) / 4 + sum(mpmath.mpf(float(part)) ** 2 for part in x) / 2
         assert abs(float(exact - mpmath.mpf(e.f))) <= e.df()
+
+
+# Numbers so small that their products underflow: what is lost there proves nothing.
+
+
+def test_curvature_that_underflows_is_not_taken_for_a_function_without_a_minimum():
+    """With the minimiser at 0 and no tolerance the gradient falls until its square underflows."""
+    f = Quadratic(np.diag([1.0, 1e3, 1e6]), np.zeros(3))
+    for seed in range(20):
+        x0 = np.random.default_rng(seed).standard_normal(3)
+        res = hasd.minimize(f, x0, method="hasd-cg", tol=0.0, maxiter=2000)
+        assert res.status != hasd.Status.UNBOUNDED.code, res.message
+
+
+def test_a_cut_counts_the_underflow_of_its_inner_product_in_float32():
+    rng = np.random.default_rng(0)
+    for _ in range(100):
+        x, g = ((rng.standard_normal(3) * 10.0 ** rng.uniform(-24, -20)).astype(np.float32) for _ in range(2))
+        cut = cut_at(Evaluation(x, 0.0, g), np.zeros(3, np.float32))
+        tilt = -sum(Fraction(float(a)) * Fraction(float(b)) for a, b in zip(g, x, strict=True))
+        assert abs(float(tilt - Fraction(cut.tilt))) <= cut.lost + cut.unit * cut.slope * cut.away

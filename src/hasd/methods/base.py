@@ -22,7 +22,7 @@ from ..oracle import Evaluation, Oracle
 from ..result import Status, Stop
 from ..search import NONFINITE_LIMIT
 
-IDLE = 20
+IDLE = 25
 """Iterations in a row in which neither f nor ||g|| falls, after which there is nothing more to gain."""
 BLURRED = 100
 """Iterations in a row in which the gradient is nothing but rounding, after which f may fall for ever without an end."""

@@ -38,9 +38,9 @@ ENDLESS = 1e9
 """How far to look ahead, in sizes of z, where curvature has vanished and f falls without end."""
 MOST = 40
 """Points looked at before a direction is given up."""
-SLOW = 0.51
-"""A bracket that keeps more than this part of its width shrinks too slowly.  Halving it does not: above a half, or
-rounding would decide that, and another order of sums would lead another way."""
+SLOW = 0.505
+"""A bracket that keeps more than this part of its width shrinks too slowly.  Halving is fast enough: a little above a
+half, so that rounding does not decide whether a halved bracket counts as slow."""
 
 
 @dataclass(frozen=True)
