@@ -11,15 +11,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from hasd.objectives import (
-    EntropicTransport,
-    LeastSquares,
-    Logistic,
-    LogSumExp,
-    Objective,
-    Quadratic,
-    SymmetricSoftmax,
-)
+from hasd.objectives import EntropicTransport, LeastSquares, Logistic, LogSumExp, Objective, Quadratic, SymmetricSoftmax
 
 Rung = tuple[Objective, float]
 """An objective, and what its minimiser is multiplied by to start the next rung."""

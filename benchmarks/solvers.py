@@ -19,9 +19,9 @@ from scipy import optimize
 import hasd
 from benchmarks.oracle import Ended, History, Watched
 from benchmarks.problems import Problem
+from hasd._math.evaluation import Evaluation
 from hasd.methods.agd import AGD, AGDState
 from hasd.objectives import LeastSquares, Quadratic
-from hasd.oracle import Evaluation
 
 UNLIMITED = 10**8
 OURS, BASELINE, LINEAR_CG = "hasd", "L-BFGS-B", "linear CG"

@@ -32,7 +32,7 @@ from scipy.optimize import minimize  # noqa: E402
 
 from benchmarks.report import table  # noqa: E402
 from hasd.objectives import EntropicTransport  # noqa: E402
-from hasd.problems.transport import transport  # noqa: E402
+from hasd.problems._transport import transport  # noqa: E402
 
 TARGET = 1e-6
 REGS = (1e-1, 1e-2, 1e-3, 1e-4)

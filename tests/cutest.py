@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hasd.methods import pairs
+from hasd.methods import _curvature_pairs as pairs
 
 ROOT = str(Path(__file__).parents[1])
 if ROOT not in sys.path:

@@ -66,7 +66,7 @@ def catalogue() -> dict[str, Run]:
     """All runs by name; calling one makes it."""
     runs: dict[str, Run] = {}
     for name, f in functions().items():
-        for method in ("auto", *hasd.methods()):
+        for method in ("auto", *hasd.method_names()):
             runs[f"{method}: {name}"] = lambda f=f, method=method: minimized(f, method)
     A, b = matrix(2, (120, 6)), matrix(3, (120, 1))[:, 0]
     K = np.abs(matrix(4, (25, 30)))

@@ -137,7 +137,7 @@ PROBLEMS = (quadratic, diagonal, log_sum_exp, softmax, logistic)
 STRONG = (quadratic, diagonal, logistic)
 
 CERTIFIED_DESCENT = ("hasd-subspace", "hasd-qn", "hasd-cg")  # tests/theory/test_subspace.py is theirs
-METHODS = tuple(name for name in hasd.methods() if name not in CERTIFIED_DESCENT)  # the paper and its rivals
+METHODS = tuple(name for name in hasd.method_names() if name not in CERTIFIED_DESCENT)  # the paper and its rivals
 every_method = pytest.mark.parametrize("method", METHODS)
 declared_and_not = pytest.mark.parametrize("L", [None, 30.0], ids=["backtracked", "declared"])
 every_problem = pytest.mark.parametrize("known", PROBLEMS, ids=lambda make: make.__name__)

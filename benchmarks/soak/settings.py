@@ -51,5 +51,5 @@ def applicable(problem: Problem, settings: dict[str, Any]) -> list[str]:
         barred.add("hasd-cg")
     if settings.get("mu", problem.ridge) == 0.0:
         barred.add("hasd-restart")
-    names = ["auto", *hasd.methods(), *FAVOURITES]
+    names = ["auto", *hasd.method_names(), *FAVOURITES]
     return [name for name in names if name not in barred]

@@ -5,7 +5,7 @@ import numpy as np
 from look import BLUE, GREEN, GREY, ORANGE, PURPLE
 
 import hasd
-from hasd.geometry import gain
+from hasd._math.geometry import gain
 
 DIMENSION = 1000
 rng = np.random.default_rng(0)

@@ -6,14 +6,14 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from . import objectives, theory
-from .compare import Comparison, compare
-from .geometry import Geometry, Lp, convert_smoothness
-from .methods import methods
-from .methods.base import Method, Problem, State
-from .minimize import iterate, minimize
+from ._compare import Comparison, compare
+from ._math.geometry import Geometry, Lp, convert_smoothness
+from ._minimize import iterate, minimize
+from ._run.state import Method, Problem, State
+from ._run.status import Status
+from ._version import VERSION as __version__
+from .methods import method_names
 from .problems import balance, chebyshev, lp_fit, transport
-from .result import Status
-from .version import VERSION as __version__
 
 if TYPE_CHECKING:
     from . import dask as dask
@@ -36,7 +36,7 @@ __all__ = [
     "convert_smoothness",
     "iterate",
     "lp_fit",
-    "methods",
+    "method_names",
     "minimize",
     "objectives",
     "theory",

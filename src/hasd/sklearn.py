@@ -23,10 +23,10 @@ import numpy.typing as npt
 import scipy.sparse
 from scipy.optimize import OptimizeResult
 
-from . import inputs
-from .arrays import refuse_masked
-from .problems.chebyshev import chebyshev
-from .problems.lp import lp_fit
+from . import _inputs as inputs
+from ._math.arrays import refuse_masked
+from .problems._chebyshev import chebyshev
+from .problems._lp_fit import lp_fit
 
 try:
     from sklearn.base import BaseEstimator, RegressorMixin

@@ -17,7 +17,7 @@ from hasd.dask import blas
 from hasd.dask.blas import one_thread
 from hasd.dask.images import RENEW, BlockImages, Remote
 from hasd.objectives import Affine
-from hasd.objectives.dual import Point
+from hasd.objectives._dual import DualPoint
 from hasd.objectives.losses import LogisticLoss, LogSumExpLoss, PowerLoss, SquareLoss, SymmetricSoftmaxLoss
 
 N, D = 600, 12
@@ -60,7 +60,7 @@ def test_same_as_in_one_piece(kind, method):
     assert close(ours.x, theirs.x) and close(ours.fun, theirs.fun)
 
 
-@pytest.mark.parametrize("method", sorted(set(hasd.methods()) - {"hasd-cg"}))
+@pytest.mark.parametrize("method", sorted(set(hasd.method_names()) - {"hasd-cg"}))
 @pytest.mark.parametrize("p", [2.0, 4.0])
 def test_every_method_and_norm(method, p):
     f, whole = both("log-sum-exp")
@@ -88,7 +88,7 @@ def test_certificates(kind):
         for x in (np.zeros(D), np.linspace(-1, 1, D), best.x):
             gap = f.duality_gap(x, reach if radius else None)
             assert gap >= f(x) - best.fun
-        bound = Point(whole, np.ones(D), radius)
+        bound = DualPoint(whole, np.ones(D), radius)
         assert close(f.duality_gap(np.ones(D), radius), bound.gap(bound.dual))
     assert f.duality_gap(np.ones(D)) == np.inf  # neither ridge nor radius
     with pytest.raises(ValueError, match="radius must be"):

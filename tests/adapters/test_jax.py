@@ -18,9 +18,9 @@ import optimistix as optx
 from jax.extend.core import subjaxprs
 
 import hasd
+from hasd._run.status import Status
 from hasd.jax import HASD
 from hasd.jax import hasd as transform
-from hasd.result import Status
 
 pytestmark = pytest.mark.usefixtures("double")
 

@@ -20,8 +20,8 @@ import jax
 import jax.numpy as jnp
 
 import hasd
-import hasd.search
-from hasd.geometry import Lp
+import hasd._math.search
+from hasd._math.geometry import Lp
 from hasd.jax import HASD
 from hasd.jax.declared import _searched
 from hasd.jax.state import RUNNING, Setting, first
@@ -197,16 +197,16 @@ def test_search_tries_what_the_numpy_search_tries(c):
         tried.append(u)
         return c(u), u
 
-    found = hasd.search.search(recorded, 1.0, WINDOW, target=AIM)
+    found = hasd._math.search.search(recorded, 1.0, WINDOW, target=AIM)
     state = first(jnp.zeros(2), 1.0, raise_L=False)
     for at, u in enumerate(tried):
         assert float(state.rho) == pytest.approx(u, rel=1e-12), at
         last = at == len(tried) - 1
-        if last and found.ending is hasd.search.Ending.FOUND:
+        if last and found.ending is hasd._math.search.Ending.FOUND:
             return
         state, failed = go_on(state, np.float64(c(u)))
         assert bool(failed) == (last and found.payload is None)
-    assert bool(state.search.forced) == (found.ending is hasd.search.Ending.JUMP)
+    assert bool(state.search.forced) == (found.ending is hasd._math.search.Ending.JUMP)
     if found.payload is not None:
         assert float(state.rho) == pytest.approx(found.u, rel=1e-12)
 

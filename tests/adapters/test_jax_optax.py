@@ -13,9 +13,9 @@ import jax.numpy as jnp
 import optax
 
 import hasd
+from hasd._run.status import Status
 from hasd.jax import HASDState, eval_params
 from hasd.jax import hasd as transform
-from hasd.result import Status
 
 pytestmark = pytest.mark.usefixtures("double")
 

@@ -14,7 +14,7 @@ import torch
 from array_api_compat import device
 
 import hasd
-from hasd.arrays import hosted, library, namespace
+from hasd._math.arrays import hosted, library, namespace
 from hasd.objectives import LeastSquares, Logistic, LogSumExp, Power, Quadratic, SymmetricSoftmax
 
 DEVICE = strict.Device("device1")
@@ -22,7 +22,7 @@ LIBRARIES = {
     "torch": lambda a: torch.tensor(a),
     "strict": lambda a: strict.asarray(a, device=DEVICE),
 }
-BLACK_BOXES = [name for name in hasd.methods() if name not in ("hasd-subspace", "hasd-cg")]
+BLACK_BOXES = [name for name in hasd.method_names() if name not in ("hasd-subspace", "hasd-cg")]
 RNG = np.random.default_rng(5)
 D = 9
 B = RNG.standard_normal((D, D))

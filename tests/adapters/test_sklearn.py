@@ -16,8 +16,8 @@ from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
-from hasd.problems.chebyshev import chebyshev
-from hasd.problems.lp import lp_fit
+from hasd.problems._chebyshev import chebyshev
+from hasd.problems._lp_fit import lp_fit
 from hasd.sklearn import LpRegressor, MinimaxRegressor
 
 with pytest.MonkeyPatch.context() as patch:  # without it the checks of scikit-learn 1.6 refuse to be imported

@@ -12,7 +12,7 @@ from torch.optim import lr_scheduler
 import hasd
 from hasd.torch import HASD, minimize
 
-BLACK_BOXES = [name for name in hasd.methods() if name not in ("hasd-subspace", "hasd-cg")]
+BLACK_BOXES = [name for name in hasd.method_names() if name not in ("hasd-subspace", "hasd-cg")]
 GENERATOR = torch.Generator().manual_seed(3)
 ROWS = torch.randn(40, 12, generator=GENERATOR, dtype=torch.float64)
 RIGHT = torch.randn(40, generator=GENERATOR, dtype=torch.float64)

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 import hasd
-from hasd import checkpoint
+from hasd._resume import checkpoint
 
 KILLS, D, LAST = 50, 20_000, 1_000_000
 CURVATURE = np.geomspace(1e-6, 1.0, D)

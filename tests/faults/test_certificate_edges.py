@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 
 import hasd
+from hasd._math.evaluation import Evaluation
+from hasd._run.certificate import cut_at
+from hasd._run.oracle import Oracle
+from hasd._run.sources import ObjectiveSource
 from hasd.objectives import LeastSquares, Power, Quadratic
-from hasd.oracle import Evaluation, ObjectiveSource, Oracle
-from hasd.result import cut_at
 
 mpmath.mp.dps = 60
 

@@ -3,7 +3,6 @@
 import contextlib
 import dataclasses
 import json
-import sys
 import threading
 import warnings
 import zipfile
@@ -13,14 +12,16 @@ import numpy as np
 import pytest
 
 import hasd
-from hasd import checkpoint, same_run
+from hasd import _minimize as minimizing
+from hasd._resume import checkpoint
+from hasd._resume import identity as same_run
 from hasd.methods.agd import AGD
 from hasd.objectives import LeastSquares, Logistic, LogSumExp, Power, Quadratic, SymmetricSoftmax
 
 RNG = np.random.default_rng(2)
 A, RIGHT = RNG.standard_normal((80, 12)), RNG.standard_normal(80)
 H = A.T @ A / 80
-BLACK_BOXES = [name for name in hasd.methods() if name not in ("hasd-subspace", "hasd-cg")]
+BLACK_BOXES = [name for name in hasd.method_names() if name not in ("hasd-subspace", "hasd-cg")]
 OBJECTIVES = {
     "log-sum-exp": LogSumExp(A, RIGHT, alpha=0.1, ridge=0.01),
     "softmax": SymmetricSoftmax(A, RIGHT, alpha=0.1),
@@ -30,7 +31,6 @@ OBJECTIVES = {
     "quadratic": Quadratic(H, A[0]),
 }
 SECONDS = "seconds"
-minimizing = sys.modules["hasd.minimize"]  # hidden in the package by the function of that name
 
 
 def smooth(x):
@@ -320,7 +320,7 @@ class TestInterrupt:
         whole = hasd.minimize(smooth, np.ones(12), maxiter=40, **common)
         same(whole, hasd.minimize(smooth, np.ones(12), maxiter=40, resume=path, **common))
 
-    @pytest.mark.parametrize("method", hasd.methods())
+    @pytest.mark.parametrize("method", hasd.method_names())
     def test_returned_on_request(self, method):
         objective = method in ("hasd-subspace", "hasd-cg")
         f = OBJECTIVES["squares"]

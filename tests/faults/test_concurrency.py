@@ -19,7 +19,7 @@ import runs
 from hasd import objectives
 from hasd.objectives.base import Objective
 
-METHODS = ("auto", *hasd.methods())
+METHODS = ("auto", *hasd.method_names())
 SOLVERS = ("chebyshev", "lp_fit", "transport", "balance", "balance, sparse", "finite differences")
 
 
@@ -103,7 +103,7 @@ def test_a_callback_that_minimises():
     assert len(seen) == plain.nit and set(seen) == {runs.digest(plain)} == {runs.digest(res)}
 
 
-@pytest.mark.parametrize("method", hasd.methods())
+@pytest.mark.parametrize("method", hasd.method_names())
 def test_loops_that_take_turns(method):
     """Two iterators over one objective, a step of each in turn: the states of each are those of a loop of its own."""
     f = runs.functions()["least-squares"]

@@ -9,7 +9,7 @@ import hasd
 from hasd.objectives import LeastSquares, LogSumExp, Quadratic
 from support import NORMS
 
-BLACK_BOXES = [name for name in hasd.methods() if name not in ("hasd-subspace", "hasd-cg", "hasd-restart")]
+BLACK_BOXES = [name for name in hasd.method_names() if name not in ("hasd-subspace", "hasd-cg", "hasd-restart")]
 RNG = np.random.default_rng(4)
 A, RIGHT = RNG.standard_normal((40, 6)), RNG.standard_normal(40)
 SENTENCE = re.compile(r"cut at iteration (\d+) is (\S+) above the value at iteration (\d+), where .* explains (\S+);")

@@ -14,12 +14,12 @@ from scipy import sparse
 
 import hasd
 from hasd import objectives
-from hasd.geometry import Lp, norm2
+from hasd._math.geometry import Lp, norm2
 
 STRUCTURED = ("hasd-subspace", "hasd-cg")  # need an objective
-BLACK_BOX = tuple(name for name in hasd.methods() if name not in STRUCTURED)
+BLACK_BOX = tuple(name for name in hasd.method_names() if name not in STRUCTURED)
 every_black_box = pytest.mark.parametrize("method", BLACK_BOX)
-every_method = pytest.mark.parametrize("method", hasd.methods())
+every_method = pytest.mark.parametrize("method", hasd.method_names())
 declared_and_not = pytest.mark.parametrize("declared", [False, True], ids=["backtracked", "declared"])
 
 rng = np.random.default_rng(0)
@@ -95,7 +95,7 @@ class TestScale:
 
     @pytest.mark.parametrize(
         ("method", "name"),
-        [pair for pair in product(hasd.methods(), OBJECTIVES) if pair != ("hasd-cg", "quartic")],  # no quadratic
+        [pair for pair in product(hasd.method_names(), OBJECTIVES) if pair != ("hasd-cg", "quartic")],  # no quadratic
     )
     def test_data(self, method, name):
         def states(k):
@@ -256,7 +256,7 @@ class TestLimits:
 
     @settings(max_examples=150, deadline=None)
     @given(
-        method=st.sampled_from(hasd.methods()),
+        method=st.sampled_from(hasd.method_names()),
         declared=st.booleans(),
         structured=st.booleans(),
         seed=st.integers(0, 50),

@@ -7,7 +7,7 @@ import hasd
 from hasd.objectives import LeastSquares
 
 UNBOUNDED = hasd.Status.UNBOUNDED.code
-BLACK_BOX = [name for name in hasd.methods() if name not in ("hasd-subspace", "hasd-cg")]  # they need an objective
+BLACK_BOX = [name for name in hasd.method_names() if name not in ("hasd-subspace", "hasd-cg")]  # they need an objective
 every_black_box = pytest.mark.parametrize("method", BLACK_BOX)
 A, B = np.random.default_rng(0).standard_normal((20, 4)), np.ones(20)
 BEST = LeastSquares(A, B)(np.linalg.lstsq(A, B, rcond=None)[0])

@@ -264,7 +264,7 @@ class TestFirstEvaluation:
         with pytest.raises(ZeroDivisionError, match="mine"):
             hasd.minimize(f, np.ones(2), jac=True)
 
-    @pytest.mark.parametrize("method", [m for m in hasd.methods() if m not in ("hasd-subspace", "hasd-cg")])
+    @pytest.mark.parametrize("method", [m for m in hasd.method_names() if m not in ("hasd-subspace", "hasd-cg")])
     def test_stop_iteration_is_an_error_like_any_other(self, method):
         """From f, that is.  Mutation: step in a generator, which Python ends by a RuntimeError."""
         for after in range(1, 6):

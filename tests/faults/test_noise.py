@@ -5,7 +5,9 @@ import pytest
 
 import hasd
 
-BLACK_BOX = tuple(name for name in hasd.methods() if name not in ("hasd-subspace", "hasd-cg"))  # they need an objective
+BLACK_BOX = tuple(
+    name for name in hasd.method_names() if name not in ("hasd-subspace", "hasd-cg")
+)  # they need an objective
 every_black_box = pytest.mark.parametrize("method", BLACK_BOX)
 declared_and_not = pytest.mark.parametrize("L", [None, 30.0], ids=["backtracked", "declared"])
 

@@ -9,7 +9,7 @@ import pytest
 import hasd
 from support import declared_and_not
 
-BLACK_BOX = [name for name in hasd.methods() if name not in ("hasd-subspace", "hasd-cg")]  # they need an objective
+BLACK_BOX = [name for name in hasd.method_names() if name not in ("hasd-subspace", "hasd-cg")]  # they need an objective
 every_method = pytest.mark.parametrize("method", BLACK_BOX)
 
 CURVATURE = np.geomspace(0.05, 5.0, 6)
@@ -123,14 +123,14 @@ class TestForEver:
         assert (res.status, res.success, res.nit, res.nfev, f.calls) == (12, False, 0, 1, 1)
         np.testing.assert_array_equal(res.x, np.zeros(6))
 
-    @pytest.mark.parametrize("method", [name for name in hasd.methods() if name != "hasd-cg"])
+    @pytest.mark.parametrize("method", [name for name in hasd.method_names() if name != "hasd-cg"])
     def test_an_objective_that_overflows_at_the_start(self, method):
         f = hasd.objectives.Power(np.eye(2), np.zeros(2), q=4)
         res = hasd.minimize(f, np.full(2, 1e100), method=method, mu=0.05 if method == "hasd-restart" else 0.0)
         assert (res.status, res.success, res.nit) == (12, False, 0)
         np.testing.assert_array_equal(res.x, [1e100, 1e100])
 
-    @pytest.mark.parametrize("method", [name for name in hasd.methods() if name != "hasd-cg"])
+    @pytest.mark.parametrize("method", [name for name in hasd.method_names() if name != "hasd-cg"])
     def test_an_objective_that_overflows_next_to_it(self, method):
         """4.5e76^4 is within a factor of 50 of the largest number there is."""
         f = hasd.objectives.Power(np.diag([1.0, 3.0]), np.zeros(2), q=4)

@@ -55,7 +55,7 @@ ACCEPTED = {
 
 
 def options() -> list[tuple[str, str]]:
-    return [(method, option) for method in hasd.methods() for option in options_of(method)]
+    return [(method, option) for method in hasd.method_names() for option in options_of(method)]
 
 
 def run(method: str, **given):
@@ -77,7 +77,7 @@ def test_an_option_is_refused_by_name_or_taken(method, option, value):
             REGISTRY[method](**{option: VALUES[value]})
 
 
-@pytest.mark.parametrize("method", hasd.methods())
+@pytest.mark.parametrize("method", hasd.method_names())
 def test_a_field_that_is_no_option_is_unknown(method):
     factory = REGISTRY[method]
     names = {field.name for field in fields(factory.func if isinstance(factory, partial) else factory)}

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 import hasd
-from hasd import checkpoint, replacing
+from hasd._resume import atomic_write as replacing
+from hasd._resume import checkpoint
 
 X0 = np.linspace(1.0, 3.0, 400)
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import hasd
-from hasd.geometry import norm2
-from hasd.methods.hasd import HASD
+from hasd._math.geometry import norm2
+from hasd.methods.hasd import HASDMethod
 from hasd.methods.hasd_restart import HASDRestart
 from hasd.objectives import LeastSquares, LogSumExp, Quadratic
 
@@ -226,10 +226,10 @@ class TestAnothersState:
             name, default_p = "plain", 2.0
 
             def init(self, problem, start):
-                return HASD().init(problem, start)
+                return HASDMethod().init(problem, start)
 
             def step(self, problem, state):
-                return HASD().step(problem, state)
+                return HASDMethod().step(problem, state)
 
         common = {"jac": True, "mu": 0.1, "tol": 0.0}
         part = hasd.minimize(bowl, X0, method=HASDRestart(inner=Plain()), maxiter=1, **common)

@@ -9,9 +9,9 @@ import hasd
 from hasd import objectives
 
 STRUCTURED = ("hasd-subspace", "hasd-cg")  # need an objective
-BLACK_BOX = tuple(name for name in hasd.methods() if name not in STRUCTURED)
+BLACK_BOX = tuple(name for name in hasd.method_names() if name not in STRUCTURED)
 every_black_box = pytest.mark.parametrize("method", ["auto", *BLACK_BOX])
-every_method = pytest.mark.parametrize("method", ["auto", *hasd.methods()])
+every_method = pytest.mark.parametrize("method", ["auto", *hasd.method_names()])
 declared_and_not = pytest.mark.parametrize("L", [None, 30.0], ids=["backtracked", "declared"])
 
 H = np.diag(np.geomspace(0.5, 8.0, 5))

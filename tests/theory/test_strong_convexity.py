@@ -8,7 +8,7 @@ import pytest
 
 import hasd
 from hasd import theory
-from hasd.estimate import increment
+from hasd._math.estimate import increment
 from reference.pseudocode import tight_form
 from support import allowance, diagonal, every_norm, run, strongly_convex
 

@@ -11,7 +11,7 @@ from scipy.sparse.linalg import LinearOperator
 
 import hasd
 from hasd import objectives, theory
-from hasd.objectives.images import LocalImages
+from hasd.objectives._images import LocalImages
 from reference.pseudocode import psi_minimum
 from support import Known, allowance, log_sum_exp, logistic, newton, softmax_hessian
 
@@ -368,7 +368,7 @@ def test_a_function_that_falls_without_end_is_called_unbounded():
     assert res.status == 13 and not res.success
 
 
-@pytest.mark.parametrize("method", hasd.methods())
+@pytest.mark.parametrize("method", hasd.method_names())
 def test_a_start_at_the_optimum_ends_at_once(method):
     f = objectives.Quadratic(np.diag([1.0, 4.0]))
     assert len(list(hasd.iterate(f, np.zeros(2), method=method, mu=0.5))) == 1

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hasd.problems import lp_spaces
+from hasd.problems import _lp_spaces as lp_spaces
 
 
 @pytest.fixture(params=["factored", "products"])

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from hasd.problems.balance import balance
-from hasd.result import Status
+from hasd._run.status import Status
+from hasd.problems._balance import balance
 
 
 def sums(M):

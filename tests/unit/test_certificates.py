@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import hasd
-from hasd.methods.hasd import HASD
+from hasd.methods.hasd import HASDMethod
 from support import declared_and_not, every_method, log_sum_exp, logistic, quadratic
 from unit.test_minimize import TARGET, Bowl, solve
 
@@ -72,7 +72,7 @@ class TestSmoothnessTooSmall:
     def test_raising_can_be_switched_off(self):
         known = log_sum_exp()
         L = known.L(2.0) / 10.0
-        res = hasd.minimize(known.f, known.x0, method=HASD(raise_L=False), p=2, L=L, maxiter=50)
+        res = hasd.minimize(known.f, known.x0, method=HASDMethod(raise_L=False), p=2, L=L, maxiter=50)
         assert res.L == L and "too small" not in res.message
         assert res.gap(known.R) >= res.fun - known.f_star
 

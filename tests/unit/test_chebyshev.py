@@ -1,7 +1,6 @@
 """chebyshev: the value against an independent linear program, the certificate checked by hand, hard data."""
 
 import math
-import sys
 import tracemalloc
 
 import numpy as np
@@ -11,8 +10,9 @@ from scipy.optimize import linprog
 from scipy.sparse.linalg import LinearOperator
 
 import hasd
-from hasd.problems import proof
-from hasd.problems.coordinates import Coordinates, dense_rows
+from hasd.problems import _chebyshev
+from hasd.problems import _multipliers as proof
+from hasd.problems._coordinates import Coordinates, dense_rows
 
 RNG = np.random.default_rng(0)
 T = np.linspace(-1.0, 1.0, 800)
@@ -117,7 +117,7 @@ def test_the_rows_exchange(monkeypatch):
     """Without the smoothed stage the exchange alone gets there, in more programs."""
     A, b = gaussian(3000, 30)
     res = hasd.chebyshev(A, b)
-    module = sys.modules["hasd.problems.chebyshev"]  # the function has its name
+    module = _chebyshev
     monkeypatch.setattr(module, "LEVELS", ())
     monkeypatch.setattr(module, "MOST", 4)  # and idle rows are let go on the way
     cold = hasd.chebyshev(A, b)

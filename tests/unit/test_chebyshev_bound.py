@@ -8,8 +8,10 @@ import pytest
 import scipy.sparse
 
 import hasd
-from hasd.problems import coordinates, proof, rows
-from hasd.problems.coordinates import Coordinates
+from hasd.problems import _active_rows as rows
+from hasd.problems import _coordinates as coordinates
+from hasd.problems import _multipliers as proof
+from hasd.problems._coordinates import Coordinates
 
 
 def solved(M, right):

@@ -10,7 +10,8 @@ import scipy.sparse
 from scipy.optimize import linprog
 
 import hasd
-from hasd.problems import centre, vertex
+from hasd.problems import _centre as centre
+from hasd.problems import _vertex as vertex
 from planted import table_of_counts
 
 

@@ -30,7 +30,7 @@ def text(name):
     return (DOCS / name).read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("method", hasd.methods())
+@pytest.mark.parametrize("method", hasd.method_names())
 def test_every_method_has_its_page(method):
     page = text(f"methods/{method}.md")
     assert page.startswith(f"# {method}\n")
@@ -43,13 +43,13 @@ def test_every_method_has_its_page(method):
 
 def test_options_of_methods_are_named_as_they_are():
     pages = [path.stem for path in (DOCS / "methods").glob("*.md") if path.stem != "index"]
-    assert sorted(pages) == sorted(hasd.methods())
+    assert sorted(pages) == sorted(hasd.method_names())
     for method in pages:
         takes_none = not importlib.import_module("hasd.methods").options_of(method)
         assert ("No options of its own" in text(f"methods/{method}.md")) == takes_none
 
 
-@pytest.mark.parametrize("page", ["theory.md", *(f"methods/{method}.md" for method in hasd.methods())])
+@pytest.mark.parametrize("page", ["theory.md", *(f"methods/{method}.md" for method in hasd.method_names())])
 def test_tests_that_are_named_exist(page):
     for name in re.findall(r"`([\w/]*test_\w+\.py)`", text(page)):
         places = [ROOT / name, ROOT / "tests" / name, ROOT / "tests" / "theory" / name]

@@ -10,11 +10,12 @@ from scipy.sparse import csc_array, csr_array
 from scipy.sparse.linalg import aslinearoperator
 
 import hasd
-from hasd.doubt import EPS, Doubt, Sizes, doubt_of_differences, doubt_of_function, roundings
-from hasd.geometry import norm2
+from hasd._math.doubt import EPS, Doubt, Sizes, doubt_of_differences, doubt_of_function, roundings
+from hasd._math.geometry import norm2
+from hasd._run.oracle import Oracle
+from hasd._run.sources import BlackBox, ObjectiveSource
 from hasd.objectives import EntropicTransport, LeastSquares, Logistic, LogSumExp, Power, Quadratic, SymmetricSoftmax
-from hasd.objectives.sizes import MatrixSizes
-from hasd.oracle import BlackBox, ObjectiveSource, Oracle
+from hasd.objectives._sizes import MatrixSizes
 
 mpmath.mp.dps = 60
 

@@ -14,7 +14,7 @@ from scipy.sparse.linalg import LinearOperator, aslinearoperator
 from scipy.special import expit, logsumexp, softmax
 
 from hasd import objectives
-from hasd.objectives import dual
+from hasd.objectives import _dual as dual
 from hasd.objectives.losses import LogisticLoss, LogSumExpLoss, PowerLoss, SquareLoss, SymmetricSoftmaxLoss
 
 n, d = 60, 6

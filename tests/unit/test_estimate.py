@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
 from hasd import Lp
-from hasd.doubt import Doubt, roundings
-from hasd.estimate import EPS, Certificate, Charge, Estimate, increment, observed_smoothness, rounding
-from hasd.oracle import Evaluation
+from hasd._math.doubt import Doubt, roundings
+from hasd._math.estimate import EPS, Certificate, Charge, Estimate, increment, observed_smoothness, rounding
+from hasd._math.evaluation import Evaluation
 
 POSITIVE = st.floats(1e-3, 1e3)
 MU = st.sampled_from([0.0, 0.01, 0.5, 1.0])

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from hasd import Geometry, Lp, convert_smoothness
-from hasd.geometry import FAINT, LIFT, POWER, dot, gain, largest_gain, lift, norm2, unit
+from hasd._math.geometry import FAINT, LIFT, POWER, dot, gain, largest_gain, lift, norm2, unit
 from support import NORMS
 
 P = st.sampled_from([2.0, 2.0 + 1e-12, 2.5, 3.0, 4.0, 10.0, 1e6, math.inf])

@@ -11,8 +11,9 @@ import pytest
 import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator, aslinearoperator
 
-from hasd.problems import lp, lp_spaces
-from hasd.problems.lp import lp_fit
+from hasd.problems import _lp_fit as lp
+from hasd.problems import _lp_spaces as lp_spaces
+from hasd.problems._lp_fit import lp_fit
 from planted import POWERS, every_power, planted, value
 
 KINDS = {

@@ -5,8 +5,8 @@ import pytest
 import scipy.sparse as sp
 from scipy.sparse.linalg import aslinearoperator
 
-from hasd.problems import lp_spaces
-from hasd.problems.lp import lp_fit
+from hasd.problems import _lp_spaces as lp_spaces
+from hasd.problems._lp_fit import lp_fit
 from planted import table_of_counts, value
 
 

@@ -15,16 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse.linalg import LinearOperator, aslinearoperator
 
-from hasd.objectives import (
-    Affine,
-    LeastSquares,
-    Logistic,
-    LogSumExp,
-    Objective,
-    Power,
-    Quadratic,
-    SymmetricSoftmax,
-)
+from hasd.objectives import Affine, LeastSquares, Logistic, LogSumExp, Objective, Power, Quadratic, SymmetricSoftmax
 from hasd.objectives.losses import SquareLoss
 
 n, d = 9, 5

@@ -12,8 +12,10 @@ import pytest
 from scipy.sparse.linalg import LinearOperator
 
 import hasd
-from hasd.oracle import BlackBox, Evaluation, ObjectiveSource, Oracle, as_gradient, as_scalar
-from hasd.result import Status, Stop
+from hasd._math.evaluation import Evaluation
+from hasd._run.oracle import Oracle
+from hasd._run.sources import BlackBox, ObjectiveSource, as_gradient, as_scalar
+from hasd._run.status import Status, Stop
 from support import NORMS, PROBLEMS, declared_and_not, every_method
 
 CURVATURE = np.geomspace(0.05, 5.0, 6)
@@ -119,7 +121,7 @@ class SlowFunction:
     def __init__(self, monkeypatch):
         self.calls = 0
         clock = SimpleNamespace(perf_counter=lambda: float(self.calls))
-        for name in ("hasd.oracle", "hasd.minimize", "hasd.trace"):
+        for name in ("hasd._run.oracle", "hasd._run.sources", "hasd._minimize", "hasd._run.trace"):
             monkeypatch.setattr(sys.modules[name], "time", clock)
 
     def __call__(self, x):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import hasd
-from hasd.geometry import norm2
+from hasd._math.geometry import norm2
 from hasd.methods.hasd_qn import NO_PAIRS, Pairs
 from hasd.objectives import Logistic
 

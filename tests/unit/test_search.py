@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hasd.search import FIXED_POINT_TRIALS, GREATEST, NONFINITE_LIMIT, SMALLEST, Ending, middle, search
+from hasd._math.search import FIXED_POINT_TRIALS, GREATEST, NONFINITE_LIMIT, SMALLEST, Ending, middle, search
 
 WINDOW = (1.0, 2.0)
 ANYTHING = st.floats(allow_nan=True, allow_infinity=True)

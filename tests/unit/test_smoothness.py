@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator, aslinearoperator
 
-from hasd.geometry import Lp
+from hasd._math.geometry import Lp
 from hasd.objectives import (
     LeastSquares,
     Logistic,
@@ -19,7 +19,9 @@ from hasd.objectives import (
     Quadratic,
     Smoothness,
     SymmetricSoftmax,
-    norms,
+)
+from hasd.objectives import (
+    _norms as norms,
 )
 from hasd.objectives.transport import SemiDual
 

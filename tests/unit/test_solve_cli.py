@@ -293,7 +293,7 @@ def test_a_solver_that_fails_is_one_line(capsys, table, monkeypatch):
     def fail(*args, **options):
         raise OverflowError("too\nlarge")
 
-    monkeypatch.setattr("hasd.problems.lp.lp_fit", fail)
+    monkeypatch.setattr("hasd.problems._lp_fit.lp_fit", fail)
     assert cli.main(["solve", table, "--problem", "lp"]) == 1
     assert capsys.readouterr().err == f"hasd: error: {table}: solving failed: OverflowError: too\\nlarge\n"
 
@@ -307,7 +307,7 @@ def test_a_value_that_is_no_number_is_not_solved(capsys, table, monkeypatch, tmp
         return res
 
     monkeypatch.setattr("hasd.minimize", spoiled)
-    monkeypatch.setattr(sys.modules["hasd.minimize"], "minimize", spoiled)
+    monkeypatch.setattr(sys.modules["hasd._minimize"], "minimize", spoiled)
     solved(capsys, table, "--problem", "lse", "--ridge", "1", "--out", str(tmp_path), code=4)
     assert written(tmp_path)[0]["fun"] is None
 

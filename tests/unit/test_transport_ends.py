@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from hasd.problems import scaling
-from hasd.problems.transport import transport
-from hasd.result import Status
+from hasd._run.status import Status
+from hasd.problems import _scaling as scaling
+from hasd.problems._transport import transport
 
 
 def drawn(seed, n=12, m=9):

@@ -13,9 +13,9 @@ import scipy.sparse as sp
 from scipy.optimize import linprog
 from scipy.sparse.linalg import aslinearoperator
 
+from hasd._run.status import Status
 from hasd.objectives.transport import SemiDual
-from hasd.problems.transport import transport
-from hasd.result import Status
+from hasd.problems._transport import transport
 
 
 def points(n=30, m=20, seed=0, uniform=False):
@@ -191,7 +191,7 @@ def test_passes_are_counted(monkeypatch):
             made.append(here.stop - here.start)
             return super().rows(shift, buffer, here)
 
-    monkeypatch.setattr(importlib.import_module("hasd.problems.transport"), "SemiDual", Counting)
+    monkeypatch.setattr(importlib.import_module("hasd.problems._transport"), "SemiDual", Counting)
     monkeypatch.setattr("hasd.objectives.transport._kernel_pass", lambda dual, shift: None)
     res = transport(C, a, b, 1e-1)
     assert sum(made) == len(a) * (res.npass + 2)  # the two are the result's

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 from scipy.sparse.linalg import LinearOperator
 
-from hasd.arrays import largest
-from hasd.objectives.affine import Affine
-from hasd.objectives.images import Basis, LocalImages, Point, Small, Store
-from hasd.objectives.loss import Expansion, Loss
-from hasd.objectives.losses import LogisticLoss, LogSumExpLoss, SymmetricSoftmaxLoss
-from hasd.objectives.operators import Vector, entries_a_row, is_sparse, quiet
-from hasd.objectives.sizes import DataSizes
+from .._math.arrays import largest
+from ..objectives._images import Basis, ColumnStore, LocalImages, Point, Small
+from ..objectives._loss import Expansion, Loss
+from ..objectives._operators import Vector, entries_a_row, is_sparse, quiet
+from ..objectives._sizes import DataSizes
+from ..objectives.affine import Affine
+from ..objectives.losses import LogisticLoss, LogSumExpLoss, SymmetricSoftmaxLoss
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Act:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class BlockPlan:
     """One round: what is done on every block, given bundles of earlier rounds."""
 
     make: tuple[Act, ...]  # new values, a bundle of them
@@ -143,13 +143,13 @@ def tell(rows: Block, *bundles: Bundle, acts: tuple[Act, ...]) -> tuple[Any, ...
     return tuple(_done(TELL, act, rows, known) for act in acts)
 
 
-def both(rows: Block, *bundles: Bundle, plan: Plan) -> tuple[Bundle, tuple[Any, ...]]:
+def both(rows: Block, *bundles: Bundle, plan: BlockPlan) -> tuple[Bundle, tuple[Any, ...]]:
     """A whole round on one block."""
     new = make(rows, *bundles[: plan.reads], acts=plan.make)
     return new, tell(rows, *bundles, new, acts=plan.tell)
 
 
-def only_tell(rows: Block, *bundles: Bundle, plan: Plan) -> tuple[Any, ...]:
+def only_tell(rows: Block, *bundles: Bundle, plan: BlockPlan) -> tuple[Any, ...]:
     """A round of which nothing stays."""
     return both(rows, *bundles, plan=plan)[1]
 
@@ -172,7 +172,7 @@ def _combine(images: LocalImages, *terms: Any) -> Vector:
 def _renew(images: LocalImages, origins: Small) -> Basis:
     """The images of these directions, from products of their own."""
     A, (_, k) = images.objective.A, origins.shape
-    store = Store(k + 2, A.shape[0])
+    store = ColumnStore(k + 2, A.shape[0])
     store.array[:, :k] = A @ origins.astype(np.float32 if A.dtype == np.float32 else np.float64, copy=False)
     store.used = k
     return Basis(store, k)

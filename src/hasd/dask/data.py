@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from hasd.dask.blocks import block, called, facts, length
-from hasd.dask.mixture import mixes, mixture, part
-from hasd.dask.objective import BlockAffine
-from hasd.dask.pools import Cluster, Threads, connected, processors
-from hasd.objectives.losses import LogisticLoss
-from hasd.objectives.operators import as_data, as_scalar, is_sparse
+from ..objectives._operators import as_data, as_scalar, is_sparse
+from ..objectives.losses import LogisticLoss
+from .blocks import block, called, facts, length
+from .mixture import mixes, mixture, part
+from .objective import BlockAffine
+from .pools import Cluster, Threads, connected, processors
 
 
 def affine(

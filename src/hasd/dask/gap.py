@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from hasd.objectives.operators import Vector
+from ..objectives._operators import Vector
 
 SAFE = 8.0
 """Rounding is charged at so many times the machine's precision of the sizes that were added."""

@@ -22,10 +22,10 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from hasd.dask.blocks import Act, Plan
-from hasd.objectives.images import Basis, Point, Small, Store
-from hasd.objectives.losses import SquareLoss
-from hasd.objectives.operators import Vector
+from ..objectives._images import Basis, ColumnStore, Point, Small
+from ..objectives._operators import Vector
+from ..objectives.losses import SquareLoss
+from .blocks import Act, BlockPlan
 
 RENEW = 8
 """Rotations of a basis before its images are made anew from the directions: as many products as it has columns."""
@@ -95,7 +95,7 @@ class BlockImages:
         _collect([r for r in wanted if r.bundles is not None], bundles, places)
         make = tuple(Act(r.name, tuple(places[other] for other in r.on), r.argument) for r in pending)
         tell = tuple(_act(question, places) for question in questions)
-        kept, told = self.objective.round(bundles, Plan(make, reads, tell, keep and bool(make)))
+        kept, told = self.objective.round(bundles, BlockPlan(make, reads, tell, keep and bool(make)))
         for place, remote in enumerate(pending if keep else ()):
             remote.made(kept, place)
         return list(zip(*told, strict=True))
@@ -147,7 +147,7 @@ class BlockImages:
 
     def basis(self, columns: int) -> Remote:
         """An empty basis."""
-        return Remote("basis", (), columns, Basis(Store(columns), 0) if self._remakes else None)
+        return Remote("basis", (), columns, Basis(ColumnStore(columns), 0) if self._remakes else None)
 
     def append(self, basis: Remote, image: Remote) -> Remote:
         """One image more."""

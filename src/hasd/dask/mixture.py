@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from hasd.objectives.loss import Loss
-from hasd.objectives.losses import LogisticLoss, LogSumExpLoss, PowerLoss, SquareLoss, SymmetricSoftmaxLoss
-from hasd.objectives.operators import Vector
+from ..objectives._loss import Loss
+from ..objectives._operators import Vector
+from ..objectives.losses import LogisticLoss, LogSumExpLoss, PowerLoss, SquareLoss, SymmetricSoftmaxLoss
 
 
 @dataclass(frozen=True)

@@ -7,18 +7,18 @@ from typing import Any, Self
 
 import numpy.typing as npt
 
-from hasd.dask.blocks import Facts, Plan
-from hasd.dask.gap import gap
-from hasd.dask.images import BlockImages, Remote
-from hasd.dask.mixture import Mixture
-from hasd.dask.pools import Pool
-from hasd.doubt import Doubt, Sizes
-from hasd.objectives.base import Objective, in_precision_of
-from hasd.objectives.images import NUMPY, Images
-from hasd.objectives.loss import Loss
-from hasd.objectives.operators import Vector, as_point, as_scalar, quiet
-from hasd.objectives.sizes import DataSizes
-from hasd.objectives.smoothness import Smoothness, add_ridge
+from .._math.doubt import Doubt, Sizes
+from ..objectives._images import NUMPY, Images
+from ..objectives._loss import Loss
+from ..objectives._operators import Vector, as_point, as_scalar, quiet
+from ..objectives._sizes import DataSizes
+from ..objectives._smoothness import Smoothness, add_ridge
+from ..objectives.base import Objective, in_precision_of
+from .blocks import BlockPlan, Facts
+from .gap import gap
+from .images import BlockImages, Remote
+from .mixture import Mixture
+from .pools import Pool
 
 
 class BlockAffine(Objective):
@@ -70,7 +70,7 @@ class BlockAffine(Objective):
         """x is NumPy's."""
         return NUMPY
 
-    def round(self, bundles: list[list[Any]], plan: Plan) -> tuple[list[Any], list[Any]]:
+    def round(self, bundles: list[list[Any]], plan: BlockPlan) -> tuple[list[Any], list[Any]]:
         """One round: handles of what the blocks keep, and what they told."""
         self.rounds += 1
         return self.pool.round(self.blocks, bundles, plan)

@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, Protocol
 
-from hasd.dask import blas
-from hasd.dask.blocks import Plan, both, make, only_tell, tell
+from . import blas
+from .blocks import BlockPlan, both, make, only_tell, tell
 
 WORTH = 1 << 20
 """Entries of all blocks below which threads are not used unasked: ``python -m benchmarks.dask_blocks`` prints what they
@@ -30,7 +30,9 @@ class Pool(Protocol):
         """The results, in the order of the blocks."""
         ...
 
-    def round(self, blocks: Sequence[Any], bundles: Sequence[Sequence[Any]], plan: Plan) -> tuple[list[Any], list[Any]]:
+    def round(
+        self, blocks: Sequence[Any], bundles: Sequence[Sequence[Any]], plan: BlockPlan
+    ) -> tuple[list[Any], list[Any]]:
         """A plan on every block: handles of what stays, and what was told, in the order of the blocks."""
         ...
 
@@ -67,7 +69,9 @@ class Threads:
         """They are here."""
         return list(handles)
 
-    def round(self, blocks: Sequence[Any], bundles: Sequence[Sequence[Any]], plan: Plan) -> tuple[list[Any], list[Any]]:
+    def round(
+        self, blocks: Sequence[Any], bundles: Sequence[Sequence[Any]], plan: BlockPlan
+    ) -> tuple[list[Any], list[Any]]:
         """One call a block."""
         kept, told = zip(*self.each(partial(both, plan=plan), blocks, *bundles), strict=True)
         return list(kept), list(told)
@@ -94,7 +98,9 @@ class Cluster:
         """Their results, whichever was first."""
         return list(self.client.gather(handles))
 
-    def round(self, blocks: Sequence[Any], bundles: Sequence[Sequence[Any]], plan: Plan) -> tuple[list[Any], list[Any]]:
+    def round(
+        self, blocks: Sequence[Any], bundles: Sequence[Sequence[Any]], plan: BlockPlan
+    ) -> tuple[list[Any], list[Any]]:
         """One task a block where nothing stays.
 
         Otherwise two, so that what stays is made, and after a loss remade, from what it needs and not from all that

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ..minimize import minimize
+from .._minimize import minimize
 from .experiment import Experiment, seed, size
 from .figure_plot import PLOTS
 from .figure_report import report
@@ -41,7 +41,7 @@ CONTENDERS: dict[str, tuple[float, dict[str, Any]]] = {
 
 
 @dataclass(frozen=True)
-class Sizes:
+class FigureSizes:
     """The paper gives none of these."""
 
     n: int = size(500, "rows of A")
@@ -59,10 +59,10 @@ class Sizes:
 
 
 @dataclass(frozen=True)
-class Run:
+class FigureRun:
     """One run to be made."""
 
-    sizes: Sizes
+    sizes: FigureSizes
     family: str
     mu: float
     method: str
@@ -70,10 +70,10 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Curve:
+class MethodCurve:
     """What it gave: a point per iteration, from t = 0."""
 
-    run: Run
+    run: FigureRun
     nfev: np.ndarray
     fun: np.ndarray
     message: str
@@ -83,7 +83,7 @@ class Curve:
         return self.fun if axis == "iterations" else self.fun[self.nfev <= self.run.sizes.iterations]
 
 
-def solve(run: Run) -> Curve:
+def solve(run: FigureRun) -> MethodCurve:
     """Run a method with a stepsize, from x_0 = 0."""
     f = problem(run.family, run.sizes.n, run.sizes.d, run.sizes.seed, run.mu)
     p, options = CONTENDERS[run.method]
@@ -98,10 +98,10 @@ def solve(run: Run) -> Curve:
         maxiter=run.sizes.iterations,
         **options,
     )
-    return Curve(run, res.trace["nfev"], res.trace["fun"], res.message)
+    return MethodCurve(run, res.trace["nfev"], res.trace["fun"], res.message)
 
 
-def optimum(task: tuple[Sizes, str, float]) -> Reference | None:
+def optimum(task: tuple[FigureSizes, str, float]) -> Reference | None:
     """The reference optimum; None where the problem is unbounded below."""
     sizes, family, mu = task
     if unbounded(family, mu):
@@ -114,13 +114,13 @@ def diverged(values: np.ndarray) -> bool:
     return not (math.isfinite(values[-1]) and values[-1] <= values[0])
 
 
-def tune(curves: list[Curve], axis: str, best: Reference | None) -> Curve:
+def tune(curves: list[MethodCurve], axis: str, best: Reference | None) -> MethodCurve:
     """The stepsize with the lowest value at the end of the budget.
 
     Among those that end at rounding level the first to arrive wins, then the larger stepsize.
     """
 
-    def key(curve: Curve) -> tuple[bool, float, int, float]:
+    def key(curve: MethodCurve) -> tuple[bool, float, int, float]:
         values = curve.within(axis)
         lost = diverged(values)
         gaps = values if best is None else best.gap(values)
@@ -130,11 +130,11 @@ def tune(curves: list[Curve], axis: str, best: Reference | None) -> Curve:
     return min(curves, key=key)
 
 
-def tables(sizes: Sizes, workers: Workers) -> Tables:
+def tables(sizes: FigureSizes, workers: Workers) -> Tables:
     """The tuned curves, the tuning and the references."""
     places = [(sizes, family, mu) for family in sizes.families for mu in RIDGES]
     references = workers.map(optimum, places, "figure: reference optima")
-    runs = [Run(*place, method, s) for place in places for method in CONTENDERS for s in sizes.stepsizes]
+    runs = [FigureRun(*place, method, s) for place in places for method in CONTENDERS for s in sizes.stepsizes]
     curves = workers.map(solve, runs, "figure: runs")
     out: Tables = {"figure": [], "figure-tuning": [], "figure-reference": []}
     for k, (place, best) in enumerate(zip(places, references, strict=True)):
@@ -149,7 +149,7 @@ def tables(sizes: Sizes, workers: Workers) -> Tables:
     return out
 
 
-def _reference_rows(place: tuple[Sizes, str, float], best: Reference | None) -> Rows:
+def _reference_rows(place: tuple[FigureSizes, str, float], best: Reference | None) -> Rows:
     _, family, mu = place
     if best is None:
         return []
@@ -168,7 +168,7 @@ def _reference_rows(place: tuple[Sizes, str, float], best: Reference | None) -> 
     ]
 
 
-def _tuning_rows(curves: list[Curve], tuned: dict[str, Curve], best: Reference | None) -> Rows:
+def _tuning_rows(curves: list[MethodCurve], tuned: dict[str, MethodCurve], best: Reference | None) -> Rows:
     rows = []
     for curve in curves:
         row = {**_head(curve), "iterations": len(curve.fun) - 1, "evaluations": int(curve.nfev[-1])}
@@ -182,7 +182,7 @@ def _tuning_rows(curves: list[Curve], tuned: dict[str, Curve], best: Reference |
     return rows
 
 
-def _curve_rows(curve: Curve, axis: str, best: Reference | None) -> Rows:
+def _curve_rows(curve: MethodCurve, axis: str, best: Reference | None) -> Rows:
     values = curve.within(axis)
     gaps = np.full(len(values), math.nan) if best is None else best.gap(values)
     head = {**_head(curve), "tuned_on": axis}
@@ -192,7 +192,7 @@ def _curve_rows(curve: Curve, axis: str, best: Reference | None) -> Rows:
     ]
 
 
-def _head(curve: Curve) -> dict[str, Any]:
+def _head(curve: MethodCurve) -> dict[str, Any]:
     run = curve.run
     return {"family": run.family, "mu": run.mu, "method": run.method, "stepsize": run.stepsize}
 
@@ -200,8 +200,8 @@ def _head(curve: Curve) -> dict[str, Any]:
 EXPERIMENT = Experiment(
     name="figure",
     summary="the paper's figure: tuned GD, AGD, LC and HASD on LogSumExp, with well-posed twins",
-    sizes=Sizes(),
-    quick=Sizes(n=40, d=6, iterations=12, stepsizes=STEPSIZES[::3]),
+    sizes=FigureSizes(),
+    quick=FigureSizes(n=40, d=6, iterations=12, stepsizes=STEPSIZES[::3]),
     tables=tables,
     plots=PLOTS,
     report=report,

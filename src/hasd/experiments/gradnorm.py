@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from .. import theory
-from ..geometry import Lp
-from ..minimize import iterate
+from .._math.geometry import Lp
+from .._minimize import iterate
 from ..objectives import Affine, SymmetricSoftmax
 from .experiment import Experiment, seed, size
 from .problems import problem
@@ -31,7 +31,7 @@ PROBLEMS = ("softmax", "logsumexp")
 
 
 @dataclass(frozen=True)
-class Sizes:
+class GradientNormSizes:
     """How much to measure."""
 
     n: int = size(60, "rows of A (LogSumExp)")
@@ -56,7 +56,7 @@ class Instance:
         return share * float(np.abs(self.f.value_and_grad(self.x0)[1]).sum())
 
 
-def instance(name: str, sizes: Sizes) -> Instance:
+def instance(name: str, sizes: GradientNormSizes) -> Instance:
     """A problem by its name, p = inf."""
     if name == "softmax":
         f: Affine = SymmetricSoftmax(b=np.zeros(sizes.d))
@@ -100,7 +100,7 @@ def follow(it: Instance, method: str, T: int) -> tuple[np.ndarray, np.ndarray]:
     return np.array(norms), np.array(weights)
 
 
-def solve(task: tuple[Sizes, str, str]) -> Rows:
+def solve(task: tuple[GradientNormSizes, str, str]) -> Rows:
     """All rules of a method on a problem, read off one run."""
     sizes, name, method = task
     it = instance(name, sizes)
@@ -120,7 +120,7 @@ def solve(task: tuple[Sizes, str, str]) -> Rows:
     return rows
 
 
-def tables(sizes: Sizes, workers: Workers) -> Tables:
+def tables(sizes: GradientNormSizes, workers: Workers) -> Tables:
     """A row a (problem, rule, eps)."""
     tasks = [(sizes, name, method) for name in PROBLEMS for method in ("hasd-paper", "hasd")]
     rows = [row for part in workers.map(solve, tasks, "gradnorm") for row in part]
@@ -153,7 +153,7 @@ def draw(figure: Any, tables: Tables) -> None:
     legend_below(figure, axes[0], 3)
 
 
-def report(tables: Tables, sizes: Sizes) -> str:
+def report(tables: Tables, sizes: GradientNormSizes) -> str:
     """Every rule with the gradient that was measured."""
     rows = tables["gradnorm"]
     names = ("problem", "method", "rule", "point", "eps", "T", "measured", "needed")
@@ -176,8 +176,8 @@ is read off the run. {verdict}
 EXPERIMENT = Experiment(
     name="gradnorm",
     summary="the gradient-norm corollaries: T by the formulas against the gradient measured",
-    sizes=Sizes(),
-    quick=Sizes(n=30, d=4, iterations=400),
+    sizes=GradientNormSizes(),
+    quick=GradientNormSizes(n=30, d=4, iterations=400),
     tables=tables,
     plots={"gradnorm": ((10.0, 5.0), draw)},
     report=report,

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..minimize import minimize
+from .._minimize import minimize
 from ..theory import RESTART, RESTART_PAPER, restart_period
 from .experiment import Experiment, seed, size
 from .problems import problem
@@ -34,7 +34,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
 
 
 @dataclass(frozen=True)
-class Sizes:
+class RestartSizes:
     """How much to measure."""
 
     n: int = size(200, "rows of A")
@@ -43,7 +43,7 @@ class Sizes:
     seed: int = seed()
 
 
-def solve(task: tuple[Sizes, str]) -> Rows:
+def solve(task: tuple[RestartSizes, str]) -> Rows:
     """One run, a row an iterate; an epoch ends where the weight falls back."""
     sizes, variant = task
     make = partial(problem, "signs", sizes.n, sizes.d, sizes.seed, alpha=ALPHA)
@@ -93,7 +93,7 @@ def halvings(rows: Rows) -> Rows:
     return out
 
 
-def tables(sizes: Sizes, workers: Workers) -> Tables:
+def tables(sizes: RestartSizes, workers: Workers) -> Tables:
     """Every iterate until rounding level, and every epoch."""
     runs = workers.map(solve, [(sizes, variant) for variant in VARIANTS], "restart")
     rows = [row for run in runs for row in run]
@@ -118,7 +118,7 @@ def draw(figure: Any, tables: Tables) -> None:
     legend_below(figure, ax, 2)
 
 
-def report(tables: Tables, sizes: Sizes) -> str:
+def report(tables: Tables, sizes: RestartSizes) -> str:
     """Evaluations to given gaps, and the halvings."""
     L = tables["restart"][0]["L"]
     lines = []
@@ -154,8 +154,8 @@ Every restart must at least halve the gap: {verdict}. A run is followed until it
 EXPERIMENT = Experiment(
     name="restart",
     summary="strong convexity: the paper's restarts, certified restarts and mu inside the cuts",
-    sizes=Sizes(),
-    quick=Sizes(n=40, d=8, evaluations=1500),
+    sizes=RestartSizes(),
+    quick=RestartSizes(n=40, d=8, evaluations=1500),
     tables=tables,
     plots={"restart": ((8.0, 5.2), draw)},
     report=report,

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from ..geometry import Lp, gain
+from .._math.geometry import Lp, gain
+from .._minimize import minimize
 from ..methods.hasd_paper import CONSTANT
-from ..minimize import minimize
 from ..objectives import Affine, LeastSquares, Logistic
 from ..theory import search_trials_bound
 from .experiment import Experiment, seed, size
@@ -41,7 +41,7 @@ START = (-1.47, 3.18, -7.03, -1.19)
 
 
 @dataclass(frozen=True)
-class Sizes:
+class SearchSizes:
     """How much to measure."""
 
     n: int = size(200, "rows of A")
@@ -51,16 +51,16 @@ class Sizes:
 
 
 @dataclass(frozen=True)
-class Run:
+class SearchRun:
     """One run."""
 
-    sizes: Sizes
+    sizes: SearchSizes
     problem: str
     p: float
     variant: str
 
 
-def make(name: str, sizes: Sizes, mu: float) -> Affine:
+def make(name: str, sizes: SearchSizes, mu: float) -> Affine:
     """A problem by its name, with ridge mu."""
     if name == "logistic":
         A, b, signs = data(sizes.n, sizes.d, sizes.seed)
@@ -69,7 +69,7 @@ def make(name: str, sizes: Sizes, mu: float) -> Affine:
     return problem(family, sizes.n, sizes.d, sizes.seed, mu)
 
 
-def solve(run: Run) -> dict[str, Any]:
+def solve(run: SearchRun) -> dict[str, Any]:
     """Count the trials of the iterations that search: the first does not."""
     mu = 1e-3 if run.problem == "logistic" else 0.0  # random labels may be separable: the ridge gives a minimiser
     f = make(run.problem, run.sizes, mu)
@@ -131,9 +131,9 @@ def jump_rows(points: int) -> Tables:
     return {"search-jump": curve, "search-jump-ends": ends}
 
 
-def tables(sizes: Sizes, workers: Workers) -> Tables:
+def tables(sizes: SearchSizes, workers: Workers) -> Tables:
     """The counts, and the jump."""
-    runs = [Run(sizes, name, p, variant) for name in PROBLEMS for p in EXPONENTS for variant in VARIANTS]
+    runs = [SearchRun(sizes, name, p, variant) for name in PROBLEMS for p in EXPONENTS for variant in VARIANTS]
     counts = workers.map(solve, runs, "search: trials")
     (jump,) = workers.map(jump_rows, [401], "search: jump")
     return {"search": counts, **jump}
@@ -175,7 +175,7 @@ def draw(figure: Any, tables: Tables) -> None:
     legend_below(figure, axes[0], 3)
 
 
-def report(tables: Tables, sizes: Sizes) -> str:
+def report(tables: Tables, sizes: SearchSizes) -> str:
     """The counts in a table; the jump in words."""
     rows = tables["search"]
     lines = [
@@ -226,8 +226,8 @@ keeps the recurrence, and say so; the tight form has no such jump (its ζ is 1/(
 EXPERIMENT = Experiment(
     name="search",
     summary="trials of the implicit search, warm against bisection, and a jump that no search can land on",
-    sizes=Sizes(),
-    quick=Sizes(n=40, d=8, iterations=10),
+    sizes=SearchSizes(),
+    quick=SearchSizes(n=40, d=8, iterations=10),
     tables=tables,
     plots={"search": ((13.0, 4.2), draw)},
     report=report,

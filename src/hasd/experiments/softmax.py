@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..minimize import minimize
+from .._minimize import minimize
 from ..objectives import SymmetricSoftmax
 from ..theory import softmax_gain
 from .experiment import Experiment, seed, size
@@ -27,7 +27,7 @@ AGREEMENT = 1e-9
 
 
 @dataclass(frozen=True)
-class Sizes:
+class SoftmaxSizes:
     """How much to measure."""
 
     iterations: int = size(100, "iterations of every run")
@@ -37,17 +37,17 @@ class Sizes:
 
 
 @dataclass(frozen=True)
-class Run:
+class SoftmaxRun:
     """One run: start 0 is the vector of ones, the others are random."""
 
-    sizes: Sizes
+    sizes: SoftmaxSizes
     method: str
     p: float
     d: int
     start: int
 
 
-def solve(run: Run) -> dict[str, Any]:
+def solve(run: SoftmaxRun) -> dict[str, Any]:
     """Measure the mean gain of a run."""
     f = SymmetricSoftmax(b=np.zeros(run.d))
     x0 = (
@@ -71,10 +71,10 @@ def solve(run: Run) -> dict[str, Any]:
     }
 
 
-def tables(sizes: Sizes, workers: Workers) -> Tables:
+def tables(sizes: SoftmaxSizes, workers: Workers) -> Tables:
     """A row a run."""
     runs = [
-        Run(sizes, method, p, d, start)
+        SoftmaxRun(sizes, method, p, d, start)
         for method in METHODS
         for p in EXPONENTS
         for d in sizes.dimensions
@@ -112,7 +112,7 @@ def draw(figure: Any, tables: Tables) -> None:
     legend_below(figure, axes[0], 3)
 
 
-def report(tables: Tables, sizes: Sizes) -> str:
+def report(tables: Tables, sizes: SoftmaxSizes) -> str:
     """The identity, and the finding from random starts."""
     rows = tables["softmax"]
     worst = deviation(rows)
@@ -142,8 +142,8 @@ From {sizes.starts} random starts, N(0, 1) in every coordinate, G is lower:
 EXPERIMENT = Experiment(
     name="softmax",
     summary="the appendix example: measured geometry gain on the symmetric softmax",
-    sizes=Sizes(),
-    quick=Sizes(iterations=10, starts=2, dimensions=(5, 20)),
+    sizes=SoftmaxSizes(),
+    quick=SoftmaxSizes(iterations=10, starts=2, dimensions=(5, 20)),
     tables=tables,
     plots={"softmax": ((9.0, 4.8), draw)},
     report=report,

@@ -23,7 +23,7 @@ RC: dict[str, Any] = {
 
 
 @dataclass(frozen=True)
-class Line:
+class Curve:
     """How a method is drawn and called."""
 
     short: str  # in tables
@@ -38,11 +38,11 @@ class Line:
 
 
 METHODS = {
-    "gradient-descent": Line("GD", "GD", "#999999", ":"),
-    "agd": Line("AGD", "AGD", "#0072B2", "--"),
-    "linear-coupling": Line("LC", "LC, ℓ∞", "#009E73", "-."),
-    "hasd-paper": Line("HASD", "HASD, ℓ∞ (the paper's)", "#D55E00", "-"),
-    "hasd": Line("HASD tight (ours)", "HASD, tight form (ours, not in the paper)", "black", (0, (6, 1, 1, 1, 1, 1))),
+    "gradient-descent": Curve("GD", "GD", "#999999", ":"),
+    "agd": Curve("AGD", "AGD", "#0072B2", "--"),
+    "linear-coupling": Curve("LC", "LC, ℓ∞", "#009E73", "-."),
+    "hasd-paper": Curve("HASD", "HASD, ℓ∞ (the paper's)", "#D55E00", "-"),
+    "hasd": Curve("HASD tight (ours)", "HASD, tight form (ours, not in the paper)", "black", (0, (6, 1, 1, 1, 1, 1))),
 }
 AXES = {"iterations": "iteration", "evaluations": "nfev"}
 """What a budget is counted in, and the column that counts it."""

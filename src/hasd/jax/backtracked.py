@@ -9,16 +9,16 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 
-from ..search import NONFINITE_LIMIT
+from .._math.search import NONFINITE_LIMIT
 from .state import (
     CONVERGED,
     NONFINITE,
     NONFINITE_START,
     PRECISION,
-    Estimate,
-    Evaluation,
+    EstimateTree,
+    EvaluationTree,
     HASDState,
-    Line,
+    LineTree,
     Setting,
     couple,
     cut,
@@ -60,12 +60,12 @@ def drowned(state: HASDState, f: Scalar) -> Scalar:
     return ~(predicted > noise)
 
 
-def _promise(e: Evaluation, L: Scalar, f: Scalar) -> tuple[Scalar, Scalar]:
+def _promise(e: EvaluationTree, L: Scalar, f: Scalar) -> tuple[Scalar, Scalar]:
     """The descent that L promises, and the rounding of the one observed."""
     return 0.5 * e.dual_norm * (e.dual_norm / L), 8.0 * e.eps * jnp.maximum(jnp.abs(e.f), jnp.abs(f))
 
 
-def _at_y(setting: Setting, state: HASDState, e: Evaluation, finite: Scalar) -> HASDState:
+def _at_y(setting: Setting, state: HASDState, e: EvaluationTree, finite: Scalar) -> HASDState:
     """The coupling point was evaluated: the first step from it is to be tried."""
     line = state.line
     assert line is not None
@@ -89,7 +89,7 @@ def _at_y(setting: Setting, state: HASDState, e: Evaluation, finite: Scalar) -> 
     return select(finite, after, _nearer(setting, state))
 
 
-def _first_trial(setting: Setting, state: HASDState, e: Evaluation) -> HASDState:
+def _first_trial(setting: Setting, state: HASDState, e: EvaluationTree) -> HASDState:
     """The first step from e; where no L is known yet, one as long as x_0."""
     assert state.line is not None
     L_start = state.line.L_start
@@ -119,13 +119,13 @@ def _nearer(setting: Setting, state: HASDState) -> HASDState:
     return select(state.iteration == 0, ended(state, NONFINITE_START), nearer)
 
 
-def _stepping(setting: Setting, state: HASDState, e: Evaluation, line: Line) -> HASDState:
+def _stepping(setting: Setting, state: HASDState, e: EvaluationTree, line: LineTree) -> HASDState:
     """With the end of the step from e with the line's L as the point to evaluate."""
     s = steepest(e.g, setting.p, e.dual_norm)
     return state._replace(y=mix(lambda y, s: y - s / line.L, e.x, s), line=line)
 
 
-def _coupled(setting: Setting, state: HASDState, line: Line) -> HASDState:
+def _coupled(setting: Setting, state: HASDState, line: LineTree) -> HASDState:
     """With the coupling point of the state's rho as the point to evaluate; x_0 at the start."""
     a = increment(state.estimate.weight, line.L_start * state.rho, setting.mu)
     y = couple(state.x, state.estimate, a, setting.mu)
@@ -133,7 +133,7 @@ def _coupled(setting: Setting, state: HASDState, line: Line) -> HASDState:
     return state._replace(y=y, line=line._replace(at_x=jnp.zeros_like(line.at_x)))
 
 
-def _at_x(setting: Setting, state: HASDState, there: Evaluation, whole: Scalar) -> HASDState:
+def _at_x(setting: Setting, state: HASDState, there: EvaluationTree, whole: Scalar) -> HASDState:
     """The end of a step was evaluated: take it, or try another L; `whole`: value and gradient there are finite."""
     line, e, f = state.line, state.at, there.f
     assert line is not None
@@ -175,7 +175,7 @@ def _at_x(setting: Setting, state: HASDState, there: Evaluation, whole: Scalar) 
     return select(takes, _weighed(setting, state, e, s, step), retried)
 
 
-def _weighed(setting: Setting, state: HASDState, e: Evaluation, s: Tree, step: Accepted) -> HASDState:
+def _weighed(setting: Setting, state: HASDState, e: EvaluationTree, s: Tree, step: Accepted) -> HASDState:
     """The iteration with the largest certified weight; y anew with a larger rho where that is below half the rule's."""
     line, estimate, mu = state.line, state.estimate, setting.mu
     assert line is not None
@@ -199,7 +199,7 @@ def _weighed(setting: Setting, state: HASDState, e: Evaluation, s: Tree, step: A
     )
     if setting.restart:
         zero = jnp.zeros_like(a)
-        moved = select(step.f > state.fun, moved._replace(estimate=Estimate(moved.x, zero, zero)), moved)
+        moved = select(step.f > state.fun, moved._replace(estimate=EstimateTree(moved.x, zero, zero)), moved)
     L_next = jnp.minimum(jnp.maximum(step.local, 0.5 * L_kept), L_kept)
     moved = _coupled(setting, moved, line._replace(L_start=L_next, couplings=jnp.zeros_like(line.couplings)))
 
@@ -209,7 +209,7 @@ def _weighed(setting: Setting, state: HASDState, e: Evaluation, s: Tree, step: A
     return select(moves, moved, anew)
 
 
-def largest_root(estimate: Estimate, e: Evaluation, f_next: Scalar, mu: Scalar | float) -> Scalar:
+def largest_root(estimate: EstimateTree, e: EvaluationTree, f_next: Scalar, mu: Scalar | float) -> Scalar:
     """The largest a with (A + a) f_next <= min psi_{t+1}; NaN where there is none (`hasd.estimate.largest_root`)."""
     n, A, psi, f = e.norm2, estimate.weight, estimate.psi, e.f
     kappa = 1.0 + mu * A

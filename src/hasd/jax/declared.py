@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import jax.numpy as jnp
 
+from .._math.search import FIXED_POINT_TRIALS, NONFINITE_LIMIT
 from ..methods.hasd import AIM, WINDOW
-from ..search import FIXED_POINT_TRIALS, NONFINITE_LIMIT
 from .state import (
     CONVERGED,
     NONFINITE,
     NONFINITE_START,
     PRECISION,
-    Estimate,
-    Evaluation,
+    EstimateTree,
+    EvaluationTree,
     HASDState,
-    Search,
+    SearchTree,
     Setting,
     aimed,
     couple,
@@ -42,7 +42,7 @@ def advance(setting: Setting, state: HASDState, y: Tree, f: Scalar | None, g: Tr
     return settled(state, after, e.f)
 
 
-def _at_y(setting: Setting, state: HASDState, e: Evaluation, finite: Scalar) -> HASDState:
+def _at_y(setting: Setting, state: HASDState, e: EvaluationTree, finite: Scalar) -> HASDState:
     """The coupling point was evaluated: the iteration, or the next trial."""
     assert state.search is not None
     begins = state.iteration == 0  # nothing to aim for: the smallest admissible rho can be read off
@@ -61,7 +61,7 @@ def _at_y(setting: Setting, state: HASDState, e: Evaluation, finite: Scalar) -> 
     return select(accepted, moved, searched)
 
 
-def _moved(setting: Setting, state: HASDState, e: Evaluation, rho: Scalar) -> HASDState:
+def _moved(setting: Setting, state: HASDState, e: EvaluationTree, rho: Scalar) -> HASDState:
     """The iteration, and the first trial of the next one."""
     L, mu = state.L, setting.mu
     a = increment(state.estimate.weight, L * rho, mu)  # L rho a^2 = A_{t+1} kappa_{t+1}
@@ -77,7 +77,7 @@ def _moved(setting: Setting, state: HASDState, e: Evaluation, rho: Scalar) -> HA
     return select(e.dual_norm == 0.0, there, proposed(setting, moved, aimed(e.gain), fresh(rho.dtype)))
 
 
-def proposed(setting: Setting, state: HASDState, rho: Scalar, search: Search) -> HASDState:
+def proposed(setting: Setting, state: HASDState, rho: Scalar, search: SearchTree) -> HASDState:
     """With the coupling point of rho as the one to evaluate."""
     a = increment(state.estimate.weight, state.L * rho, setting.mu)
     return state._replace(rho=rho, y=couple(state.x, state.estimate, a, setting.mu), search=search)
@@ -105,10 +105,10 @@ def _searched(setting: Setting, state: HASDState, c: Scalar) -> tuple[HASDState,
     jumps = narrow & (high < top)
     rho = jnp.where(jumps, high, rho)
     failed = (nonfinite == NONFINITE_LIMIT) | (narrow & ~jumps)
-    return proposed(setting, state, rho, Search(low, high, guided, nonfinite, jumps)), failed
+    return proposed(setting, state, rho, SearchTree(low, high, guided, nonfinite, jumps)), failed
 
 
-def observed_smoothness(setting: Setting, one: Evaluation, other: Evaluation) -> Scalar:
+def observed_smoothness(setting: Setting, one: EvaluationTree, other: EvaluationTree) -> Scalar:
     """The smallest L that two evaluations allow (co-coercivity); 0 where rounding hides it."""
     noise = 8.0 * other.eps * jnp.maximum(jnp.abs(one.f), jnp.abs(other.f))
     change = norm(mix(lambda a, b: a - b, one.g, other.g), dual(setting.p))
@@ -133,13 +133,13 @@ def _mended(setting: Setting, state: HASDState, f: Scalar) -> HASDState:
     estimate = rescaled(state.estimate, center, f, setting.mu)
     zero = jnp.zeros_like(estimate.weight)
     x, estimate, center = select(
-        estimate.weight > 0.0, (state.x, estimate, center), (best, Estimate(best, zero, zero), best)
+        estimate.weight > 0.0, (state.x, estimate, center), (best, EstimateTree(best, zero, zero), best)
     )
     mend = state.mend._replace(wanted=jnp.zeros_like(state.mend.wanted), center=center)
     return proposed(setting, state._replace(x=x, estimate=estimate, mend=mend), aimed(state.at.gain), fresh(zero.dtype))
 
 
-def rescaled(estimate: Estimate, center: Tree, f: Scalar, mu: Scalar | float) -> Estimate:
+def rescaled(estimate: EstimateTree, center: Tree, f: Scalar, mu: Scalar | float) -> EstimateTree:
     """The cuts scaled by the largest c <= 1 with c A f <= min psi (`hasd.estimate.Estimate.rescaled`); 0 where none."""
     A, kappa = estimate.weight, 1.0 + mu * estimate.weight
     away = mix(lambda v, x: v - x, estimate.v, center)
@@ -147,11 +147,11 @@ def rescaled(estimate: Estimate, center: Tree, f: Scalar, mu: Scalar | float) ->
     slack = estimate.psi + 0.5 * s * (s / kappa) - A * f
     c = jnp.minimum(1.0, 2.0 * slack / (s * s - 2.0 * mu * A * slack))
     kappa_scaled = 1.0 + c * mu * A
-    scaled = Estimate(
+    scaled = EstimateTree(
         mix(lambda x, far: x + (c * kappa / kappa_scaled) * far, center, away),
         c * A,
         c * (slack + A * f) - 0.5 * (c * s) * (c * s / kappa_scaled),
     )
     zero = jnp.zeros_like(A)
-    scaled = select(slack > 0.0, scaled, Estimate(center, zero, zero))
+    scaled = select(slack > 0.0, scaled, EstimateTree(center, zero, zero))
     return select(A * f <= estimate.psi, estimate, scaled)

@@ -9,7 +9,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from ..geometry import Lp
+from .._math.geometry import Lp
 
 
 def exponent(p: Any) -> float:

@@ -15,7 +15,7 @@ try:
 except ImportError as error:
     raise ImportError('hasd.jax.HASD needs optimistix: pip install "hasd[jax]"') from error
 
-from ..result import Status
+from .._run.status import Status
 from . import backtracked, declared, inputs
 from .state import CONVERGED, NONFINITE, NONFINITE_START, RUNNING, UNBOUNDED, HASDState, Setting, first
 from .trees import Scalar, Tree, dual, mix, norm

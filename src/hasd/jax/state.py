@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 
+from .._run.status import Status
 from ..methods.hasd import AIM
-from ..result import Status
 from .trees import Scalar, Tree, dot, dual, largest, mix, norm, own, resolution, scalar_dtype, select
 
 RUNNING = -1
@@ -24,7 +24,7 @@ class Setting(NamedTuple):
     restart: bool  # whether a backtracked run begins anew where f rises
 
 
-class Evaluation(NamedTuple):
+class EvaluationTree(NamedTuple):
     """The function at one point."""
 
     x: Tree
@@ -44,7 +44,7 @@ class Evaluation(NamedTuple):
         return resolution(self.x)
 
 
-class Estimate(NamedTuple):
+class EstimateTree(NamedTuple):
     """psi_t, without its constants."""
 
     v: Tree  # argmin psi_t
@@ -52,7 +52,7 @@ class Estimate(NamedTuple):
     psi: Scalar  # min psi_t
 
 
-class Search(NamedTuple):
+class SearchTree(NamedTuple):
     """Where the search for rho stands (`hasd.search`)."""
 
     low: Scalar
@@ -71,7 +71,7 @@ class Mend(NamedTuple):
     best_f: Scalar
 
 
-class Line(NamedTuple):
+class LineTree(NamedTuple):
     """Where the backtracking of L stands (`hasd.methods.base.descend`)."""
 
     at_x: Scalar  # whether f is wanted at the end of a step rather than at y
@@ -103,25 +103,25 @@ class HASDState(NamedTuple):
     x: Tree  # x_t
     fun: Scalar  # f(x_t); NaN where L is declared
     y: Tree  # where f and its gradient are wanted next
-    at: Evaluation  # the last evaluation at a coupling point
+    at: EvaluationTree  # the last evaluation at a coupling point
     grad_norm: Scalar  # its dual norm, once the step was taken
     grad_norm0: Scalar  # the same at x_0
     L: Scalar  # declared, or accepted last
     rho: Scalar  # the trial that led to y
-    estimate: Estimate
-    search: Search | None  # of a declared L
+    estimate: EstimateTree
+    search: SearchTree | None  # of a declared L
     mend: Mend | None  # of a declared L that may be raised
-    line: Line | None  # of a backtracked one
+    line: LineTree | None  # of a backtracked one
 
 
-def evaluated(setting: Setting, y: Tree, f: Scalar | None, g: Tree, dtype: Any) -> tuple[Evaluation, Scalar]:
+def evaluated(setting: Setting, y: Tree, f: Scalar | None, g: Tree, dtype: Any) -> tuple[EvaluationTree, Scalar]:
     """With the norms, and whether it is free of NaN and inf; f = None: nobody knows the value, and nobody needs it."""
     value = jnp.full((), jnp.nan, dtype) if f is None else jnp.asarray(f, dtype)
     g = mix(lambda like, leaf: leaf.astype(like.dtype), y, g)
     norm2 = norm(g, 2.0)
     dual_norm = norm2 if setting.p == 2.0 else norm(g, dual(setting.p))
     finite = (True if f is None else jnp.isfinite(value)) & jnp.isfinite(largest(g))
-    return Evaluation(y, value, g, norm2, dual_norm), finite
+    return EvaluationTree(y, value, g, norm2, dual_norm), finite
 
 
 def settled(state: HASDState, after: HASDState, f: Scalar) -> HASDState:
@@ -154,7 +154,7 @@ def first(x0: Tree, L: Scalar | float | None, raise_L: bool) -> HASDState:
     mend = Mend(jnp.array(False), own(x), own(x), number(jnp.inf)) if L is not None and raise_L else None
     line = None
     if L is None:
-        line = Line(
+        line = LineTree(
             at_x=jnp.array(False),
             L=number(nan),
             L_start=number(nan),
@@ -174,23 +174,23 @@ def first(x0: Tree, L: Scalar | float | None, raise_L: bool) -> HASDState:
         x=x,
         fun=number(nan),
         y=own(x),
-        at=Evaluation(own(x), number(nan), mix(jnp.zeros_like, x), number(0.0), number(0.0)),
+        at=EvaluationTree(own(x), number(nan), mix(jnp.zeros_like, x), number(0.0), number(0.0)),
         grad_norm=number(jnp.inf),
         grad_norm0=number(jnp.inf),
         L=number(nan if L is None else L),
         rho=number(1.0),
-        estimate=Estimate(own(x), number(0.0), number(0.0)),
+        estimate=EstimateTree(own(x), number(0.0), number(0.0)),
         search=search,
         mend=mend,
         line=line,
     )
 
 
-def fresh(dtype: Any) -> Search:
+def fresh(dtype: Any) -> SearchTree:
     """A search about to begin, in the range of `hasd.search` (narrower where the numbers are)."""
     reach = 2.0 ** (jnp.finfo(dtype).maxexp - 24)
     low, high = jnp.array(1.0 / reach, dtype), jnp.array(reach, dtype)
-    return Search(low, high, jnp.array(0, jnp.int32), jnp.array(0, jnp.int32), jnp.array(False))
+    return SearchTree(low, high, jnp.array(0, jnp.int32), jnp.array(0, jnp.int32), jnp.array(False))
 
 
 def aimed(gain: Scalar) -> Scalar:
@@ -205,20 +205,20 @@ def increment(A: Scalar, c: Scalar, mu: Scalar | float) -> Scalar:
     return (b + jnp.sqrt(b * b + 4.0 * (c - mu) * A * (1.0 + mu * A))) / (2.0 * (c - mu))
 
 
-def couple(x: Tree, estimate: Estimate, a: Scalar, mu: Scalar | float) -> Tree:
+def couple(x: Tree, estimate: EstimateTree, a: Scalar, mu: Scalar | float) -> Tree:
     """The coupling point y."""
     A, kappa = estimate.weight, 1.0 + mu * estimate.weight
     share = a * kappa / (A * (kappa + mu * a) + a * kappa)
     return mix(lambda x, v: jnp.where(A == 0.0, v, x + share * (v - x)), x, estimate.v)
 
 
-def slope(estimate: Estimate, e: Evaluation, mu: Scalar | float) -> Scalar:
+def slope(estimate: EstimateTree, e: EvaluationTree, mu: Scalar | float) -> Scalar:
     """<g, v - y> + (mu/2) ||v - y||^2."""
     away = mix(lambda v, y: v - y, estimate.v, e.x)
     return dot(e.g, away) + 0.5 * mu * dot(away, away)
 
 
-def cut(estimate: Estimate, a: Scalar, e: Evaluation, mu: Scalar | float) -> Estimate:
+def cut(estimate: EstimateTree, a: Scalar, e: EvaluationTree, mu: Scalar | float) -> EstimateTree:
     """psi_{t+1} = psi_t + a [f(y) + <g, . - y> + (mu/2)||. - y||^2], exactly."""
     kappa = 1.0 + mu * estimate.weight
     kappa_next = kappa + mu * a
@@ -226,10 +226,10 @@ def cut(estimate: Estimate, a: Scalar, e: Evaluation, mu: Scalar | float) -> Est
     v = mix(lambda v, y, g: kept * v + (moved * mu) * y - moved * g, estimate.v, e.x, e.g)
     length = a * e.norm2
     gained = a * (e.f + kept * slope(estimate, e, mu))
-    return Estimate(v, estimate.weight + a, estimate.psi + gained - length * length / (2.0 * kappa_next))
+    return EstimateTree(v, estimate.weight + a, estimate.psi + gained - length * length / (2.0 * kappa_next))
 
 
-def exhausted(setting: Setting, e: Evaluation, L: Scalar) -> Scalar:
+def exhausted(setting: Setting, e: EvaluationTree, L: Scalar) -> Scalar:
     """Whether a step of size 1/L moves neither the point nor the value by more than their last digits."""
     small = 2.0 * e.eps * norm(e.x, setting.p) >= e.dual_norm / L
     return small & (e.eps * jnp.abs(e.f) >= 0.5 * e.dual_norm * (e.dual_norm / L)) & (e.dual_norm > 0.0)

@@ -7,10 +7,11 @@ from dataclasses import fields
 from functools import partial
 from typing import Any
 
+from .._checks import parameters, unknown
+from .._run.state import Method
 from .agd import AGD
-from .base import Method
 from .estimate_sequence import EstimateSequence
-from .hasd import HASD
+from .hasd import HASDMethod
 from .hasd_cg import HASDCG
 from .hasd_paper import HASDPaper
 from .hasd_qn import HASDQN
@@ -18,11 +19,10 @@ from .hasd_restart import HASDRestart
 from .hasd_subspace import WHOLE, HASDSubspace
 from .heavy_ball import HeavyBall
 from .linear_coupling import LinearCoupling
-from .options import parameters, unknown
 from .steepest_descent import SteepestDescent
 
 REGISTRY: dict[str, Callable[..., Method]] = {
-    "hasd": HASD,
+    "hasd": HASDMethod,
     "hasd-subspace": HASDSubspace,
     "hasd-qn": HASDQN,
     "hasd-cg": HASDCG,
@@ -57,10 +57,10 @@ def choose(objective: Any) -> tuple[str, str]:
     return "hasd-qn", f"Chosen: hasd-qn, as a product with A handles only {cost:.3g} entries a row."
 
 
-def methods() -> list[str]:
+def method_names() -> list[str]:
     """The names that ``minimize(method=...)`` knows.
 
-    >>> "hasd" in methods()
+    >>> "hasd" in method_names()
     True
     """
     return list(REGISTRY)

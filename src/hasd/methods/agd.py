@@ -19,10 +19,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from ..estimate import increment
-from ..geometry import Array
-from ..oracle import Evaluation
-from .base import Problem, State, descend, evaluate_near, first_state, gain_at
+from .._math.estimate import increment
+from .._math.evaluation import Evaluation
+from .._math.geometry import Array
+from .._run.state import Problem, State
+from .base import descend, evaluate_near, first_state, gain_at
 
 
 @dataclass(frozen=True, repr=False)

@@ -18,10 +18,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from ..estimate import increment
-from ..oracle import Evaluation
-from .base import Problem, State, first_state
-from .coupling import coupled_step
+from .._math.estimate import increment
+from .._math.evaluation import Evaluation
+from .._run.state import Problem, State
+from ._coupling import coupled_step
+from .base import first_state
 
 
 @dataclass(frozen=True)

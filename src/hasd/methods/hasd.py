@@ -30,14 +30,15 @@ import math
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from ..estimate import Estimate, increment, observed_smoothness
-from ..geometry import unit
-from ..objectives.operators import as_scalar
-from ..oracle import Evaluation
-from ..result import Status, Stop
-from ..search import NONFINITE_LIMIT, Ending, Found, search
-from .base import Descent, Problem, State, descend, first_state, gain_at
-from .options import flag
+from .._checks import flag
+from .._math.estimate import Estimate, increment, observed_smoothness
+from .._math.evaluation import Evaluation
+from .._math.geometry import unit
+from .._math.search import NONFINITE_LIMIT, Ending, Found, search
+from .._run.state import Problem, State
+from .._run.status import Status, Stop
+from ..objectives._operators import as_scalar
+from .base import Descent, descend, first_state, gain_at
 
 WINDOW = (1.0, 2.0)
 """1 <= rho r^2 keeps the invariant, rho r^2 <= 2 the rate."""
@@ -64,7 +65,7 @@ class Move(NamedTuple):
 
 
 @dataclass(frozen=True)
-class HASD:
+class HASDMethod:
     """The tight form of Hyper-Accelerated Steepest Descent.
 
     ``raise_L``: a declared L that consecutive gradients disprove is raised, and the result says so.  ``restart``: where

@@ -26,13 +26,14 @@ import math
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from ..estimate import rounding
-from ..geometry import Array, dot, norm2, unit
-from ..objectives.images import Images, Point
-from ..oracle import Evaluation
-from ..result import Status, Stop
-from .base import UNTRIED, Problem, Standing, State, advanced, first_state, weighed
-from .lines import ImageLine, evaluated
+from .._math.estimate import rounding
+from .._math.evaluation import Evaluation
+from .._math.geometry import Array, dot, norm2, unit
+from .._run.state import Problem, State
+from .._run.status import Status, Stop
+from ..objectives._images import Images, Point
+from ._line_search import ImageLine, evaluated
+from .base import UNTRIED, Standing, advanced, first_state, weighed
 
 REFRESH, FALLEN = 100, 0.03
 """Iterations, and the fall of ||g||, after which the gradient is compared with one made anew from x."""

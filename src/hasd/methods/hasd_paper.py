@@ -25,13 +25,14 @@ import math
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from ..estimate import increment, rounding
-from ..geometry import dot, lift
-from ..oracle import Evaluation
-from ..result import Status, Stop
-from ..search import NONFINITE_LIMIT, Ending, Found, search
-from .base import Problem, State, exhausted, first_state, gain_at
-from .options import word
+from .._checks import word
+from .._math.estimate import increment, rounding
+from .._math.evaluation import Evaluation
+from .._math.geometry import dot, lift
+from .._math.search import NONFINITE_LIMIT, Ending, Found, search
+from .._run.state import Problem, State
+from .._run.status import Status, Stop
+from .base import exhausted, first_state, gain_at
 
 CONSTANT = 18.0
 """a^2 = A_{t+1}/(18 L rho): Algorithm 1."""

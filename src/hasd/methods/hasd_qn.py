@@ -23,14 +23,15 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar
 
-from ..geometry import Array, dot, norm2
-from ..objectives.images import Point
-from ..oracle import Evaluation
-from ..result import Status, Stop
-from .base import IDLE, UNTRIED, Problem, Standing, State, advanced, first_state, weighed
-from .lines import BlackBoxLine, ImageLine, Line, evaluated, wolfe
-from .options import whole
-from .pairs import NO_PAIRS, Pairs
+from .._checks import whole
+from .._math.evaluation import Evaluation
+from .._math.geometry import Array, dot, norm2
+from .._run.state import Problem, State
+from .._run.status import Status, Stop
+from ..objectives._images import Point
+from ._curvature_pairs import NO_PAIRS, Pairs
+from ._line_search import BlackBoxLine, ImageLine, Line, evaluated, wolfe
+from .base import IDLE, UNTRIED, Standing, advanced, first_state, weighed
 
 VAST = 1e15
 """Times |f(x_0)|, and its square times the size of x_0, beyond which a run may be called endless.  Where the gradient

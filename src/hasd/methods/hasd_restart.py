@@ -21,10 +21,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from ..objectives.operators import as_scalar
-from ..oracle import Evaluation
-from .base import Method, Problem, State
-from .hasd import HASD
+from .._math.evaluation import Evaluation
+from .._run.state import Method, Problem, State
+from ..objectives._operators import as_scalar
+from .hasd import HASDMethod
 from .hasd_paper import HASDPaper
 
 PERIOD = 36.0
@@ -32,7 +32,7 @@ PERIOD = 36.0
 CERTIFIED = 2.0
 """A_t >= 2/mu halves the gap."""
 
-INNER: dict[str, Callable[[], Method]] = {"hasd-paper": HASDPaper, "hasd": partial(HASD, restart=False)}
+INNER: dict[str, Callable[[], Method]] = {"hasd-paper": HASDPaper, "hasd": partial(HASDMethod, restart=False)}
 
 
 @dataclass(frozen=True, repr=False)

@@ -34,16 +34,17 @@ from typing import ClassVar
 
 import numpy as np
 
-from ..arrays import vanishes
-from ..estimate import Estimate
-from ..geometry import dot, norm2
-from ..objectives.images import Images, Point, Small
-from ..oracle import Evaluation
-from ..result import Status, Stop
-from .base import UNTRIED, Problem, Standing, State, advanced, first_state, weighed
-from .options import whole
-from .span import Span
-from .subspace import Place, Ridge, minimise
+from .._checks import whole
+from .._math.arrays import vanishes
+from .._math.estimate import Estimate
+from .._math.evaluation import Evaluation
+from .._math.geometry import dot, norm2
+from .._run.state import Problem, State
+from .._run.status import Status, Stop
+from ..objectives._images import Images, Point, Small
+from ._span import Span
+from ._span_newton import Place, Ridge, minimise
+from .base import UNTRIED, Standing, advanced, first_state, weighed
 
 WHOLE, LEAST, MOST = 128, 16, 64
 """Directions kept: all of a space of that dimension, and between these in a larger one."""

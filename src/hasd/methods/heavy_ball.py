@@ -15,11 +15,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from ..estimate import observed_smoothness
-from ..geometry import Array
-from ..objectives.operators import as_scalar
-from ..oracle import Evaluation
-from .base import Problem, State, descend, evaluate_near, first_state, gain_at
+from .._math.estimate import observed_smoothness
+from .._math.evaluation import Evaluation
+from .._math.geometry import Array
+from .._run.state import Problem, State
+from ..objectives._operators import as_scalar
+from .base import descend, evaluate_near, first_state, gain_at
 
 
 @dataclass(frozen=True, repr=False)

@@ -17,8 +17,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from ..oracle import Evaluation
-from .base import Problem, State, descend, first_state, gain_at
+from .._math.evaluation import Evaluation
+from .._run.state import Problem, State
+from .base import descend, first_state, gain_at
 
 
 @dataclass(frozen=True)

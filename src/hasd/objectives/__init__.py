@@ -4,18 +4,11 @@ f(x) = phi(Ax - b) + ridge/2 ||x||_2^2 for five losses phi (``Affine`` takes any
 the dual of entropic transport.
 """
 
-from hasd.objectives.affine import (
-    Affine,
-    LeastSquares,
-    Logistic,
-    LogSumExp,
-    Power,
-    SymmetricSoftmax,
-)
-from hasd.objectives.base import Objective
-from hasd.objectives.quadratic import Quadratic
-from hasd.objectives.smoothness import Smoothness
-from hasd.objectives.transport import EntropicTransport
+from ._smoothness import Smoothness
+from .affine import Affine, LeastSquares, Logistic, LogSumExp, Power, SymmetricSoftmax
+from .base import Objective
+from .quadratic import Quadratic
+from .transport import EntropicTransport
 
 __all__ = [
     "Affine",

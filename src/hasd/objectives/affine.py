@@ -8,21 +8,13 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from hasd.arrays import double, foreign, fresh, largest
-from hasd.doubt import EPS, Doubt, Sizes, roundings
-from hasd.geometry import dot
-from hasd.objectives import dual
-from hasd.objectives.base import Objective, in_precision_of
-from hasd.objectives.images import Images, LocalImages
-from hasd.objectives.loss import Loss
-from hasd.objectives.losses import (
-    LogisticLoss,
-    LogSumExpLoss,
-    PowerLoss,
-    SquareLoss,
-    SymmetricSoftmaxLoss,
-)
-from hasd.objectives.operators import (
+from .._math.arrays import double, foreign, fresh, largest
+from .._math.doubt import EPS, Doubt, Sizes, roundings
+from .._math.geometry import dot
+from . import _dual as dual
+from ._images import Images, LocalImages
+from ._loss import Loss
+from ._operators import (
     Matrix,
     Vector,
     apply,
@@ -34,8 +26,10 @@ from hasd.objectives.operators import (
     quiet,
     same_library,
 )
-from hasd.objectives.sizes import DataSizes, MatrixSizes
-from hasd.objectives.smoothness import Smoothness, add_ridge
+from ._sizes import DataSizes, MatrixSizes
+from ._smoothness import Smoothness, add_ridge
+from .base import Objective, in_precision_of
+from .losses import LogisticLoss, LogSumExpLoss, PowerLoss, SquareLoss, SymmetricSoftmaxLoss
 
 LONG_BLOCK = 2**13
 """Entries of A that are turned into longer numbers at a time."""

@@ -8,10 +8,10 @@ from typing import Any, Self
 
 import numpy.typing as npt
 
-from hasd.arrays import namespace
-from hasd.doubt import Doubt, Sizes
-from hasd.objectives.operators import Matrix, Vector, single
-from hasd.objectives.smoothness import Smoothness
+from .._math.arrays import namespace
+from .._math.doubt import Doubt, Sizes
+from ._operators import Matrix, Vector, single
+from ._smoothness import Smoothness
 
 
 class Objective(ABC):

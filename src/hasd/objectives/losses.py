@@ -12,13 +12,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from hasd.arrays import ends, fresh, highest, into, namespace, total
-from hasd.doubt import EPS, roundings
-from hasd.geometry import dot
-from hasd.objectives import smoothness
-from hasd.objectives.loss import Curvature, Expansion
-from hasd.objectives.operators import Matrix, Vector, as_data, as_scalar, quiet
-from hasd.objectives.smoothness import Smoothness
+from .._math.arrays import ends, fresh, highest, into, namespace, total
+from .._math.doubt import EPS, roundings
+from .._math.geometry import dot
+from . import _smoothness as smoothness
+from ._loss import Curvature, Expansion
+from ._operators import Matrix, Vector, as_data, as_scalar, quiet
+from ._smoothness import Smoothness
 
 SLACK = 64.0 * 2.0**-52
 """How far beyond the domain of a conjugate rounding may take a slope."""

@@ -10,13 +10,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse.linalg import LinearOperator
 
-from hasd.arrays import double, foreign, fresh, largest, namespace, to_numpy, vanishes, zeros
-from hasd.doubt import EPS, Doubt, Sizes, lost_to_underflow, roundings
-from hasd.geometry import dot
-from hasd.objectives import smoothness
-from hasd.objectives.base import Objective, in_precision_of
-from hasd.objectives.images import NUMPY, Basis, Columns, Images, Point, Small
-from hasd.objectives.operators import (
+from .._math.arrays import double, foreign, fresh, largest, namespace, to_numpy, vanishes, zeros
+from .._math.doubt import EPS, Doubt, Sizes, lost_to_underflow, roundings
+from .._math.geometry import dot
+from . import _smoothness as smoothness
+from ._images import NUMPY, Basis, Columns, Images, Point, Small
+from ._operators import (
     Matrix,
     Vector,
     apply,
@@ -29,8 +28,9 @@ from hasd.objectives.operators import (
     same_library,
     single,
 )
-from hasd.objectives.sizes import MatrixSizes
-from hasd.objectives.smoothness import Smoothness
+from ._sizes import MatrixSizes
+from ._smoothness import Smoothness
+from .base import Objective, in_precision_of
 
 
 class Quadratic(Objective):

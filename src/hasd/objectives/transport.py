@@ -13,12 +13,12 @@ import numpy.typing as npt
 from scipy.sparse import csr_array
 from scipy.sparse.linalg import LinearOperator
 
-from hasd.arrays import hosted, largest
-from hasd.doubt import Doubt, Sizes, lost_to_underflow, roundings
-from hasd.geometry import Lp, largest_gain
-from hasd.objectives.base import Objective, in_precision_of
-from hasd.objectives.operators import Matrix, Vector, as_data, as_matrix, as_point, as_scalar, is_sparse, quiet
-from hasd.objectives.smoothness import Smoothness
+from .._math.arrays import hosted, largest
+from .._math.doubt import Doubt, Sizes, lost_to_underflow, roundings
+from .._math.geometry import Lp, largest_gain
+from ._operators import Matrix, Vector, as_data, as_matrix, as_point, as_scalar, is_sparse, quiet
+from ._smoothness import Smoothness
+from .base import Objective, in_precision_of
 
 BLOCK = 1 << 15
 """Entries of C that are worked on at once: 256 kB of exponents, which stay in a core's second cache."""
@@ -244,12 +244,12 @@ class SemiDual(Objective):
             out[here] = E @ d
         return scale * out
 
-    def curvature(self, x: Vector, most: float = math.inf) -> Curvature | None:
+    def curvature(self, x: Vector, most: float = math.inf) -> PlanCurvature | None:
         """The Hessian at x, where a product with it costs at most so many passes; None also where P is dense."""
         found = self.found(x)
         if found.plan is None or 2.0 * found.plan.nnz > most * self.size:
             return None
-        return Curvature(self, found.plan, found.column / self.b)
+        return PlanCurvature(self, found.plan, found.column / self.b)
 
     def __call__(self, x: npt.ArrayLike) -> float:
         """f(x); one pass."""
@@ -292,7 +292,7 @@ def buffer(n: int, m: int) -> npt.NDArray[np.floating]:
     return np.empty((max(1, min(n, BLOCK // m)), m))
 
 
-class Curvature:
+class PlanCurvature:
     """The Hessian of the semi-dual, diag(column/b) - B^T B with B = a^{-1/2} P b^{-1/2}."""
 
     def __init__(self, dual: SemiDual, plan: csr_array, diagonal: Vector) -> None:

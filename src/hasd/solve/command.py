@@ -9,11 +9,11 @@ from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
 
-from ..methods.options import nearest
+from .._checks import nearest
 from .contents import Request
 from .faults import FileProblem
 from .folder import folder, make_folder
-from .problems import Solution, solve
+from .problems import FileSolution, solve
 from .read import READERS, read
 from .settings import PROBLEMS, Settings
 from .summary import row, summary
@@ -115,7 +115,7 @@ def run(options: argparse.Namespace) -> int:
     return SOLVED if solution.solved else NOT_SOLVED
 
 
-def _written(solution: Solution, settings: Settings, name: str, out: Path) -> str:
+def _written(solution: FileSolution, settings: Settings, name: str, out: Path) -> str:
     """Write the files; the lines that say so."""
     try:
         paths, note = write(solution, settings, name, out)

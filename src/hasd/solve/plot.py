@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from ..experiments.style import COLORS, RC, legend_below
-from .problems import Solution
+from .problems import FileSolution
 
 WIDE = 100.0
 """Values that differ by more than this factor are drawn on a logarithmic axis."""
 
 
-def plot(solution: Solution, problem: str, path: Path) -> None:
+def plot(solution: FileSolution, problem: str, path: Path) -> None:
     """Draw it; an ImportError where matplotlib is not there."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure
@@ -32,14 +32,14 @@ def plot(solution: Solution, problem: str, path: Path) -> None:
         figure.savefig(path)
 
 
-def _columns(solution: Solution) -> tuple[np.ndarray, np.ndarray, np.ndarray, str]:
+def _columns(solution: FileSolution) -> tuple[np.ndarray, np.ndarray, np.ndarray, str]:
     """Time in a unit that keeps its numbers short, value, bound, and that unit."""
     seconds, fun, lower = (solution.trace[name] for name in ("seconds", "fun", "lower"))
     short = seconds.size > 0 and seconds[-1] < 1.0
     return seconds * (1000.0 if short else 1.0), fun, lower, "milliseconds" if short else "seconds"
 
 
-def _values(axes: Any, solution: Solution) -> None:
+def _values(axes: Any, solution: FileSolution) -> None:
     """Value and bound; the bound that is known only at the end is a level."""
     when, fun, lower, unit = _columns(solution)
     marker = "o" if len(when) <= 30 else None
@@ -70,7 +70,7 @@ def _scale(axes: Any, fun: np.ndarray, lower: np.ndarray) -> None:
         axes.set_ylim(fun.min() - span, fun.max() + 0.1 * span)
 
 
-def _distance(axes: Any, solution: Solution) -> None:
+def _distance(axes: Any, solution: FileSolution) -> None:
     """The value minus the bound of the time, and minus the final one: each in its bound's colour and dashes."""
     when, fun, lower, unit = _columns(solution)
     drawn = False

@@ -33,7 +33,7 @@ FAR = ", unless it is over 100 times as large as this x and its Newton step"
 
 
 @dataclass(frozen=True)
-class Solution:
+class FileSolution:
     """What a solver found, ready to be told."""
 
     size: str  # of the data, for people
@@ -59,10 +59,10 @@ class Solution:
         return self.fun - self.lower
 
 
-def solve(data: Data, settings: Settings) -> Solution:
+def solve(data: Data, settings: Settings) -> FileSolution:
     """Solve the problem that the settings name."""
     began = time.perf_counter()
-    solver: dict[str, Callable[[Any, Settings], Found]] = {
+    solver: dict[str, Callable[[Any, Settings], SolverAnswer]] = {
         "minimax": _minimax,
         "lp": _lp,
         "logistic": _logistic,
@@ -76,7 +76,7 @@ def solve(data: Data, settings: Settings) -> Solution:
     seconds = time.perf_counter() - began
     res, within = found.res, found.tol * max(abs(found.res.fun), found.scale)
     columns = {name: np.asarray(res.trace[name], dtype=float) for name in ("seconds", "fun", "lower")}
-    return Solution(
+    return FileSolution(
         size=_size(data, settings),
         fun=float(res.fun),
         lower=-math.inf if math.isnan(found.lower) else found.lower,
@@ -97,7 +97,7 @@ def solve(data: Data, settings: Settings) -> Solution:
 
 
 @dataclass(frozen=True)
-class Found:
+class SolverAnswer:
     """A solver's result, and what only its problem knows about it."""
 
     res: Any  # an OptimizeResult
@@ -115,12 +115,12 @@ class Found:
     attained: bool = True  # False where it is proved that no x is best
 
 
-def _minimax(data: Pair, settings: Settings) -> Found:
-    from ..problems.chebyshev import chebyshev
+def _minimax(data: Pair, settings: Settings) -> SolverAnswer:
+    from ..problems._chebyshev import chebyshev
 
     tol = MINIMAX_TOL if settings.tol is None else settings.tol
     res = chebyshev(_matrix(data, settings), data.b, **(settings.limits() | {"tol": tol}))
-    return Found(
+    return SolverAnswer(
         res,
         float(res.lower),
         "no x has a largest residual below the lower bound",
@@ -133,13 +133,13 @@ def _minimax(data: Pair, settings: Settings) -> Found:
     )
 
 
-def _lp(data: Pair, settings: Settings) -> Found:
-    from ..problems.lp import lp_fit
+def _lp(data: Pair, settings: Settings) -> SolverAnswer:
+    from ..problems._lp_fit import lp_fit
 
     tol = LP_TOL if settings.tol is None else settings.tol
     power = 4.0 if settings.power is None else settings.power
     res = lp_fit(_matrix(data, settings), data.b, power=power, **(settings.limits() | {"tol": tol}))
-    return Found(
+    return SolverAnswer(
         res,
         float(res.lower),
         "no x has a residual norm below the lower bound",
@@ -152,9 +152,9 @@ def _lp(data: Pair, settings: Settings) -> Found:
     )
 
 
-def _logistic(data: Pair, settings: Settings) -> Found:
+def _logistic(data: Pair, settings: Settings) -> SolverAnswer:
     from ..objectives import Logistic
-    from .separable import Watch
+    from .separable import SeparationWatch
 
     ridge = settings.ridge or 0.0
     notes = ("The ridge holds the intercept too.",) if ridge and settings.intercept else ()
@@ -162,7 +162,7 @@ def _logistic(data: Pair, settings: Settings) -> Found:
     f = Logistic(A, data.b, ridge=ridge)
     if ridge > 0.0:  # then there is a minimiser
         return _smooth(f, data, settings, {"ridge": ridge}, notes)
-    watch = Watch(A, data.b, math.inf if settings.time_limit is None else settings.time_limit)
+    watch = SeparationWatch(A, data.b, math.inf if settings.time_limit is None else settings.time_limit)
     found = _smooth(f, data, settings, {"ridge": ridge}, notes, watch)
     watch.finish(found.res.x, found.tol)
     found = replace(found, nprod=found.nprod + watch.nprod)
@@ -172,7 +172,7 @@ def _logistic(data: Pair, settings: Settings) -> Found:
     return replace(found, attained=False, arrays=found.arrays | {"separator": watch.direction})
 
 
-def _lse(data: Pair, settings: Settings) -> Found:
+def _lse(data: Pair, settings: Settings) -> SolverAnswer:
     from ..objectives import LogSumExp
 
     ridge, alpha = settings.ridge or 0.0, 1.0 if settings.alpha is None else settings.alpha
@@ -187,10 +187,10 @@ def _smooth(
     scalars: dict[str, Any],
     notes: tuple[str, ...],
     callback: Callable[[np.ndarray], None] | None = None,
-) -> Found:
+) -> SolverAnswer:
     """minimize, and afterwards the best lower bound on the minimum: the dual's, or the run's own with a ridge."""
-    from ..minimize import minimize
-    from ..result import Status
+    from .._minimize import minimize
+    from .._run.status import Status
 
     tol = GRADIENT_TOL if settings.tol is None else settings.tol
     given = settings.limits() | {"tol": tol, "callback": callback}
@@ -204,7 +204,7 @@ def _smooth(
     gaps = [f.duality_gap(res.x, iterations=LATE if late else 100), res.gap() if f.ridge > 0.0 else math.inf]
     gap = min((gap for gap in gaps if not math.isnan(gap)), default=math.inf)
     chosen = res.message.partition("Chosen: ")[2].partition(", as ")[2].partition(". ")[0].rstrip(".")
-    return Found(
+    return SolverAnswer(
         res,
         float(res.fun) - max(gap, 0.0),
         "no x has a value below the lower bound" + ("" if f.ridge > 0.0 else FAR),
@@ -219,15 +219,15 @@ def _smooth(
     )
 
 
-def _transport(data: Cost, settings: Settings) -> Found:
-    from ..problems.transport import transport
+def _transport(data: Cost, settings: Settings) -> SolverAnswer:
+    from ..problems._transport import transport
 
     tol = TRANSPORT_TOL if settings.tol is None else settings.tol
     reg, notes = (settings.reg, ()) if settings.reg is not None else _default_reg(data)
     res = transport(data.C, data.a, data.b, reg, **(settings.limits() | {"tol": tol}))
     # before the end no plan has the right marginals, and what the trace calls fun bounds nothing
     res.trace["fun"] = np.full_like(res.trace["lower"], res.fun)
-    return Found(
+    return SolverAnswer(
         res,
         float(res.lower),
         "no plan with these marginals has a regularised cost below the lower bound",

@@ -134,7 +134,7 @@ def _reduced(row: list[Fraction], other: list[Fraction], j: int) -> list[Fractio
 
 
 @dataclass
-class Watch:
+class SeparationWatch:
     """A callback that looks for a separating direction while a run goes on, and ends it where there is one."""
 
     A: Any

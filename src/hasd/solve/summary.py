@@ -8,7 +8,7 @@ import textwrap
 import numpy as np
 
 from .faults import printable
-from .problems import Solution
+from .problems import FileSolution
 from .settings import PROBLEMS
 
 WIDTH, INDENT = 100, 13
@@ -16,7 +16,7 @@ SHOWN = 10
 """Coefficients at most that are shown in full."""
 
 
-def summary(name: str, problem: str, solution: Solution) -> str:
+def summary(name: str, problem: str, solution: FileSolution) -> str:
     """The lines of the summary, ASCII but for the file's own names."""
     rows = [
         ("problem", f"{problem}: {PROBLEMS[problem]}"),
@@ -39,13 +39,13 @@ def row(title: str, text: str) -> str:
     return "\n".join(f"{head:{INDENT}}{line}" for head, line in zip([title] + [""] * len(lines), lines, strict=False))
 
 
-def _lower(solution: Solution) -> str:
+def _lower(solution: FileSolution) -> str:
     if not math.isfinite(solution.lower):
         return "none: no certificate was found at this point"
     return f"{solution.lower:.12g} ({solution.proves})"
 
 
-def _gap(solution: Solution) -> str:
+def _gap(solution: FileSolution) -> str:
     if not math.isfinite(solution.gap):
         return "unknown"
     exact = solution.lower == 0.0 and solution.solved  # the value itself is rounding: no share of it says anything
@@ -53,7 +53,7 @@ def _gap(solution: Solution) -> str:
     return f"{solution.gap:.3g}{relative}: the value is that close to the best possible, or closer"
 
 
-def _more(solution: Solution) -> list[tuple[str, str]]:
+def _more(solution: FileSolution) -> list[tuple[str, str]]:
     """What the problem has of its own: few coefficients, the rows that decide, the cost of a plan."""
     arrays, scalars, rows = solution.arrays, solution.scalars, []
     if "active" in arrays and arrays["active"].size:

@@ -13,11 +13,11 @@ import scipy
 
 from .. import __version__
 from .plot import plot
-from .problems import Solution
+from .problems import FileSolution
 from .settings import Settings
 
 
-def write(solution: Solution, settings: Settings, name: str, out: Path) -> tuple[list[Path], str]:
+def write(solution: FileSolution, settings: Settings, name: str, out: Path) -> tuple[list[Path], str]:
     """Write the files; their paths, and a note where the figure could not be drawn."""
     arrays = out / "solution.npz"
     np.savez(arrays, allow_pickle=False, **solution.arrays)
@@ -32,7 +32,7 @@ def write(solution: Solution, settings: Settings, name: str, out: Path) -> tuple
     return [arrays, scalars, figure], ""
 
 
-def record(solution: Solution, settings: Settings, name: str) -> dict[str, Any]:
+def record(solution: FileSolution, settings: Settings, name: str) -> dict[str, Any]:
     """All that is said of the solution, but for the arrays."""
     gap = solution.gap
     return {

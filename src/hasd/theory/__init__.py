@@ -15,7 +15,7 @@ lp_hessian  the Hessian of ||z||_p^2
 (3.24, 0.72, 0.02)
 """
 
-from hasd.theory.extensions import (
+from .extensions import (
     GRADIENT,
     GRADIENT_BEST,
     GRADIENT_BEST_PAPER,
@@ -33,14 +33,14 @@ from hasd.theory.extensions import (
     restart_period,
     restart_weight,
 )
-from hasd.theory.lp_hessian import (
+from .lp_hessian import (
     lp_hessian_norm_bound,
     lp_hessian_norm_bound_as_printed,
     lp_hessian_smoothness_range,
     lp_squared_hessian,
     lp_squared_hessian_minorant,
 )
-from hasd.theory.published import (
+from .published import (
     DISTANCE,
     DISTANCE_CORRECTED,
     GROWTH,
@@ -68,7 +68,7 @@ from hasd.theory.published import (
     softmax_gain,
     weight_bound,
 )
-from hasd.theory.rivals import (
+from .rivals import (
     accelerated_gradient_bound,
     accelerated_gradient_strong_bound,
     estimate_sequence_bound,
@@ -81,7 +81,7 @@ from hasd.theory.rivals import (
     steepest_descent_bound,
     steepest_descent_strong_bound,
 )
-from hasd.theory.tight import (
+from .tight import (
     certificate_lower,
     descent,
     strong_bound,

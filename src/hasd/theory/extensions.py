@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from hasd.theory._check import ceiling, check
+from ._check import ceiling, check
 
 RESTART_PAPER = 36.0
 """Algorithm 2: sqrt(4 * 324)."""

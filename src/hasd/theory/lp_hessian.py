@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hasd.arrays import plain
-from hasd.theory._check import check
+from .._math.arrays import plain
+from ._check import check
 
 
 def _scaled(z: ArrayLike, p: float) -> NDArray[Any]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from hasd.theory._check import ceiling, check
+from ._check import ceiling, check
 
 PROGRESS = 9.0
 """Lemma 1: <grad f(x+), y - x+> >= ||grad f(x+)||_{p*}^2 / (9 L)."""

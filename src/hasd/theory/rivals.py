@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from hasd.theory._check import check
+from ._check import check
 
 
 def gradient_descent_bound(L: float, R: float, T: int) -> float:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 
-from hasd.theory._check import ceiling, check
+from ._check import ceiling, check
 
 
 def descent(L: float, grad_norm: float) -> float:

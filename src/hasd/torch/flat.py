@@ -8,9 +8,10 @@ from functools import reduce
 
 import torch
 
-from ..arrays import Array
-from ..doubt import Doubt, doubt_of_function
-from ..oracle import as_scalar, sizes_of
+from .._math.arrays import Array
+from .._math.doubt import Doubt, doubt_of_function
+from .._math.evaluation import sizes_of
+from .._run.sources import as_scalar
 
 
 class Flat:

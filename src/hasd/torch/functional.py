@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from scipy.optimize import OptimizeResult
 
-from ..minimize import minimize as core
-from ..scipy_style import wants_result
+from .._minimize import minimize as core
+from .._scipy_style import wants_result
 
 UNSEEN = "fun must return a tensor computed from x by PyTorch's operations: autograd sees no dependence"
 

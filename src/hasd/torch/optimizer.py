@@ -10,12 +10,15 @@ from typing import Any
 import numpy as np
 import torch
 
-from .. import inputs, loop, packing
-from ..arrays import to_numpy
+from .. import _inputs as inputs
+from .._math.arrays import to_numpy
+from .._math.evaluation import NO_BEND, Bend, Evaluation
+from .._resume import packing
+from .._run import loop
+from .._run.oracle import Oracle
+from .._run.state import Problem, State
+from .._run.status import Status, Stop
 from ..methods import make
-from ..methods.base import Problem, State
-from ..oracle import NO_BEND, Bend, Evaluation, Oracle
-from ..result import Status, Stop
 from .flat import ClosureSource, Flat
 
 Kept = tuple[State, Evaluation | None, tuple[float, Any], Bend]
@@ -52,7 +55,7 @@ class HASD(torch.optim.Optimizer):
     mu : float
         Strong convexity of the loss w.r.t. l_2.
     method : str
-        "hasd", or any of `hasd.methods()` that takes a black box: "hasd-qn" where p does not matter.
+        "hasd", or any of `hasd.method_names()` that takes a black box: "hasd-qn" where p does not matter.
     maximize : bool
         Maximise a concave objective instead.
     **options

@@ -1,0 +1,118 @@
+"""Checks of options: one sentence each, naming the option and what is wanted.
+
+Numbers that need not be whole go through `hasd.objectives._operators.as_scalar`.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+import numbers
+from collections.abc import Callable, Iterable
+from difflib import get_close_matches
+from typing import Any
+
+import numpy as np
+
+
+def flag(name: str, value: Any) -> None:
+    """Refuse what is neither True nor False: "no" would count as true."""
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name} must be True or False, got {value!r}")
+
+
+def word(name: str, value: Any, known: tuple[str, ...]) -> None:
+    """Refuse what is not one of these words."""
+    if not (isinstance(value, str) and value in known):
+        raise ValueError(f"{name} must be {' or '.join(map(repr, known))}, got {value!r}")
+
+
+def nearest(given: str, known: Iterable[str]) -> str | None:
+    """The known name that was probably meant; None where none is alike.
+
+    >>> nearest("max_iter", ["maxfun", "maxiter"]), nearest("moon", ["maxfun", "maxiter"])
+    ('maxiter', None)
+    """
+    spelt = {name.lower(): name for name in known}
+    alike = get_close_matches(given.lower(), spelt, n=1, cutoff=0.7)  # at 0.6 interrupt is like inertia
+    return spelt[alike[0]] if alike else None
+
+
+def unknown(what: str, given: str, known: Iterable[str], otherwise: str) -> str:
+    """The message on a name that is not known: what was probably meant, and what there is.
+
+    >>> unknown("option", "max_iter", ["maxiter"], "a method object carries its own options")
+    "unknown option 'max_iter'; did you mean 'maxiter'? A method object carries its own options"
+    >>> unknown("option", "moon", ["maxiter"], "a method object carries its own options")
+    "unknown option 'moon': a method object carries its own options"
+    """
+    meant = nearest(given, known)
+    if meant is None:
+        return f"unknown {what} {given!r}: {otherwise}"
+    return f"unknown {what} {given!r}; did you mean {meant!r}? {otherwise[0].upper()}{otherwise[1:]}"
+
+
+def parameters(function: Callable[..., Any]) -> list[str]:
+    """The names that a function knows itself, those aside that its ``**options`` take.
+
+    >>> parameters(lambda x, *, tol, **options: None)
+    ['x', 'tol']
+    """
+    given = inspect.signature(function).parameters.values()
+    return [one.name for one in given if one.kind is not one.VAR_KEYWORD]
+
+
+def whole(name: str, value: Any, least: int) -> None:
+    """Refuse an option that is not a whole number, or too small a one."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or int(value) < least:
+        raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}")
+
+
+def number(name: str, value: Any, *, least: float, strict: bool = False, finite: bool = True) -> float:
+    """A real number not below `least` (above it where strict)."""
+    if not is_number(value):
+        raise TypeError(f"{name} must be a number, got {shown(value)}")
+    try:
+        out = float(value)
+    except OverflowError:  # a whole number, of so many digits perhaps that Python does not print it
+        raise ValueError(f"{name} must be a number of at most 308 digits, got one of more") from None
+    low = out <= least if strict else out < least
+    if math.isnan(out) or low or (finite and math.isinf(out)):
+        bound = f"{'greater than' if strict else 'at least'} {least:g}"
+        raise ValueError(f"{name} must be {'finite and ' if finite else ''}{bound}, got {shown(value)}")
+    return out
+
+
+def count(name: str, value: Any, *, least: int) -> float:
+    """A whole number not below `least`, or None for no limit."""
+    if value is None:
+        return math.inf
+    out = number(name, value, least=least, finite=False)
+    if out != math.inf and out != int(out):
+        raise ValueError(f"{name} must be a whole number, got {shown(value)}")
+    return out
+
+
+SHOWN = 80
+"""Characters of somebody else's value that an error shows."""
+
+
+def shown(value: Any) -> str:
+    """What was given in place of a number, for an error message: on one line, and no more than that of it.
+
+    >>> shown("two"), shown(np.zeros((2, 2)))
+    ("'two'", 'array([[0., 0.], [0., 0.]])')
+    """
+    text = " ".join(repr(value).split())
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
+
+
+def is_number(value: Any) -> bool:
+    """Whether it is one real number, by itself or as a 0-d array of NumPy's; neither a truth value nor a time is.
+
+    >>> is_number(np.array(2)), is_number(True), is_number("2")
+    (True, False, False)
+    """
+    if isinstance(value, np.ndarray):
+        return value.shape == () and value.dtype.kind in "iuf" and not np.ma.is_masked(value)
+    return isinstance(value, numbers.Real) and not isinstance(value, bool | np.bool_ | np.timedelta64)

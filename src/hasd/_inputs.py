@@ -1,0 +1,227 @@
+"""Checks of what the user gave, before any evaluation: one clear sentence each."""
+
+from __future__ import annotations
+
+import errno
+import math
+import numbers
+import os
+import sys
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ._checks import count, number, shown
+from ._math.arrays import Array, detached, foreign, fresh, library, namespace, plain
+from ._math.geometry import Geometry, Lp
+from ._resume.atomic_write import previous, temporary
+from ._resume.checkpoint import ours
+from ._run.bounds import Bounds
+from ._run.convexity import Convexity
+from ._run.sources import BlackBox, ObjectiveSource, Source
+from ._run.state import State
+from ._run.stopping import DEFAULT_TOL
+from .objectives._operators import same_library
+
+DEFAULT_MAXITER = 100_000
+"""Where the caller sets no limit at all."""
+
+
+DIFFERENTIATED = {
+    "torch": "hasd.torch.minimize takes it from autograd",
+    "jax.numpy": "give jac=jax.grad(fun), or use hasd.jax",
+}
+"""What to do instead of finite differences, for the libraries that differentiate by themselves."""
+
+
+def tolerance(tol: Any, gap_tol: Any) -> float:
+    """tol as given; None: the default, or no tolerance on the gradient where one on the gap is given."""
+    if tol is None:
+        return DEFAULT_TOL if gap_tol is None else 0.0
+    return number("tol", tol, least=0.0)
+
+
+def limits(maxiter: Any, maxfun: Any, time_limit: Any) -> tuple[float, float, float]:
+    """Iterations, evaluations and seconds; a limit on iterations where the caller sets none at all."""
+    iterations, evaluations = count("maxiter", maxiter, least=0), count("maxfun", maxfun, least=1)
+    seconds = math.inf if time_limit is None else number("time_limit", time_limit, least=0.0, finite=False)
+    if math.isinf(iterations) and math.isinf(evaluations) and math.isinf(seconds):
+        iterations = DEFAULT_MAXITER
+    return iterations, evaluations, seconds
+
+
+def start(x0: Any) -> Array:
+    """A fresh 1-D floating-point copy of x0, in its own library."""
+    array = _as_array(x0)
+    xp = namespace(array)
+    if xp.isdtype(array.dtype, "complex floating"):
+        raise TypeError("x0 must be real, got complex numbers")
+    if array.ndim > 1:
+        raise ValueError(f"x0 must have one dimension, got shape {tuple(array.shape)}")
+    if 0 in array.shape:
+        raise ValueError("x0 must not be empty")
+    if array.dtype not in (xp.float32, xp.float64):
+        array = xp.astype(array, xp.float64)
+    array = fresh(xp.reshape(array, (-1,)))
+    finite = xp.isfinite(array)
+    if not bool(xp.all(finite)):
+        place = int(xp.nonzero(~finite)[0][0])
+        raise ValueError(f"x0 must be finite, but x0[{place}] is {float(array[place])}")
+    return array
+
+
+def _as_array(x0: Any) -> Array:
+    """x0 as an array of numbers: of its own library, without history, or NumPy's."""
+    if foreign(x0):
+        return detached(x0)
+    array = plain(x0, "x0")
+    if array.dtype.kind not in "buifc":
+        raise TypeError(f"x0 must be a vector of numbers, got dtype {array.dtype}")
+    return array
+
+
+def geometry(p: Any, default: float) -> Geometry:
+    """The l_p norm for a number, a user's own geometry as it is."""
+    if p is None:
+        return Lp(default)
+    if isinstance(p, str) or not isinstance(p, numbers.Real | Geometry):
+        raise TypeError(
+            f"p must be a number between 2 and inf, or an object with p, norm, dual_norm and steepest, got {shown(p)}"
+        )
+    if isinstance(p, numbers.Real):
+        return Lp(number("p", p, least=2.0, finite=False))
+    return p
+
+
+def source(fun: Any, jac: Any, args: Any, x0: Array, mu: float = 0.0) -> Source:
+    """The function, from one of our objectives or from callables in SciPy's conventions."""
+    if hasattr(fun, "value_and_grad") and hasattr(fun, "counted"):
+        if jac is not None:
+            raise TypeError("jac must not be given with an objective: it brings its own gradient")
+        if not (args is None or (isinstance(args, tuple | list) and not args)):
+            raise TypeError("args must not be given with an objective: it holds its own data")
+        if fun.dimension is not None and fun.dimension != x0.shape[0]:
+            raise ValueError(f"x0 has length {x0.shape[0]}, but the objective has {fun.dimension} variables")
+        model = getattr(fun, "model", None)
+        if model is not None:
+            same_library(x0, model, "x0", "the objective's data")
+        return ObjectiveSource(fun, mu=mu)
+    jac = None if jac is False else jac  # SciPy's way to say that there is none
+    if not callable(fun):
+        raise TypeError(f"fun must be callable or an objective, got {type(fun).__name__}")
+    if not (jac is None or jac is True or callable(jac)):
+        raise TypeError(f"jac must be a callable, True (fun returns f and g) or None, got {shown(jac)}")
+    if jac is None and hasattr(fun, "value_and_grad"):
+        jac, fun = True, fun.value_and_grad
+    if jac is None and (better := DIFFERENTIATED.get(library(x0))) is not None:
+        each = f"finite differences of {x0.shape[0] + 1} evaluations in {str(x0.dtype).removeprefix('torch.')}"
+        warnings.warn(f"without jac, each gradient is taken by {each}: {better}", UserWarning, stacklevel=4)
+    return BlackBox(fun, jac, args if isinstance(args, tuple) else (args,))
+
+
+def strong_convexity(mu: Any, fun: Any, L: float | None) -> float:
+    """mu as given, or the objective's ridge, or 0."""
+    out = number("mu", getattr(fun, "ridge", 0.0) if mu is None else mu, least=0.0)
+    if L is not None and out > L:
+        raise ValueError(f"mu = {out:g} cannot exceed L = {L:g}")
+    return out
+
+
+def rows(trace: Any) -> float:
+    """True: a row an iteration; False: none; a number: about so many."""
+    if isinstance(trace, bool | np.bool_):
+        return math.inf if trace else 0.0
+    if trace is None:
+        raise TypeError("trace must be True, False or a number of rows, got None")
+    return count("trace", trace, least=0)
+
+
+def resumed(state: Any, method: Any, x0: Array) -> State:
+    """A state to go on from, as far as can be told by looking at it."""
+    if not isinstance(state, State):
+        raise TypeError(f"resume must be a checkpoint's path or the state of an earlier result, got {shown(state)}")
+    if state.x.shape != x0.shape:
+        raise ValueError(f"resume holds a state of length {state.x.shape[0]}, but x0 has length {x0.shape[0]}")
+    if library(state.x) != library(x0):
+        raise ValueError(f"resume holds arrays of {library(state.x)}, but x0 is one of {library(x0)}")
+    if state.method not in ("", method.name):
+        raise ValueError(f"resume holds a state of method {state.method!r}, not of {method.name!r}")
+    return state
+
+
+def path(name: str, given: Any) -> Path:
+    """The file that is named; where that is a link, what it leads to, so that the two never differ."""
+    text = os.fspath(given)
+    place = Path(text) if isinstance(text, str) else Path()
+    if not place.name or "\0" in str(place):
+        raise ValueError(f"{name} must name a file, got {text!r}")
+    _refuse_too_long(name, previous(place))
+    return Path(os.path.realpath(place)) if place.is_symlink() else place
+
+
+def _refuse_too_long(name: str, place: Path) -> None:
+    """Only the file system knows what it takes for too long."""
+    try:
+        os.lstat(place)
+    except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            raise ValueError(f"{name} must name a file, got a name that is too long: {place.name[:40]!r}...") from None
+
+
+def checkpoint(given: Any, every: Any) -> tuple[Path | None, int]:
+    """Where to write the run, and every how many iterations; the folder must be there, and nobody else's file."""
+    if given is None:
+        return None, 0
+    if not isinstance(given, str | os.PathLike):
+        raise TypeError(f"checkpoint must be a path, got {shown(given)}")
+    place = path("checkpoint", given)
+    if place.is_dir():
+        raise ValueError(f"checkpoint must name a file, got the folder {str(place)!r}")
+    if not place.parent.is_dir():
+        raise FileNotFoundError(f"checkpoint: there is no folder {str(place.parent)!r}")
+    _refuse_too_long("checkpoint", temporary(place))
+    for file in (place, previous(place)):
+        if file.exists() and not ours(file):
+            raise FileExistsError(f"checkpoint: {str(file)!r} is no checkpoint, and will not be overwritten")
+    if every is None:
+        raise TypeError("checkpoint_every must be a number, got None")
+    return place, int(min(count("checkpoint_every", every, least=1), sys.maxsize))
+
+
+def requirements(method: Any, fun: Any, mu: float) -> None:
+    """What a method declares that it needs of the problem."""
+    if getattr(method, "needs_mu", False) and mu == 0.0:
+        raise ValueError(f"method {method.name!r} needs mu > 0: give mu=, or an objective with a ridge")
+    if getattr(method, "needs_images", False) and not hasattr(fun, "images"):
+        raise TypeError(
+            f"method {method.name!r} needs an objective f(x) = phi(Ax - b) from hasd.objectives, "
+            f"got {type(fun).__name__}; hasd-qn takes any function"
+        )
+
+
+def bounds(gap_tol: Any, radius: Any, mu: float, source: Source, cached: bool) -> Bounds:
+    """The certified gap to stop at, with what it rests on.
+
+    Affine objectives are convex by construction; differences in place of a gradient, and gradients on cached images,
+    are too coarse to tell.
+    """
+    reach = None if radius is None else number("radius", radius, least=0.0)
+    objective = getattr(source, "objective", None)
+    fine = not hasattr(objective, "loss") and not cached and getattr(source, "jac", True) is not None
+    convexity = Convexity() if fine else None
+    if gap_tol is None:
+        return Bounds(reach, mu, convexity=convexity)
+    small = number("gap_tol", gap_tol, least=0.0)
+    if reach is None and mu == 0.0:
+        raise ValueError("gap_tol needs radius, an l_2 bound on the distance from x0 to a minimiser, because mu = 0")
+    return Bounds(reach, mu, small, convexity=convexity)
+
+
+def callback(given: Any) -> Callable[..., Any] | None:
+    """A callable or None."""
+    if given is not None and not callable(given):
+        raise TypeError(f"callback must be callable, got {shown(given)}")
+    return given

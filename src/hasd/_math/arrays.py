@@ -1,0 +1,197 @@
+"""One code for every array library: what the standard leaves out or NumPy does faster its own way.
+
+Vectors stay in the caller's library, type and device throughout; scalars are Python floats; the few numbers of a
+small problem inside a method (k x k) are NumPy's.  Nothing here writes into an array that it was given.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import array_api_compat
+import array_api_compat.numpy as numpy_namespace
+import numpy as np
+from array_api_compat import device, is_torch_array, to_device
+
+Array = Any
+"""An array of any library that follows the array API standard."""
+
+
+def namespace(x: Array) -> Any:
+    """The functions of x's library; NumPy's without a look-up."""
+    return numpy_namespace if type(x) is np.ndarray else array_api_compat.array_namespace(x)
+
+
+def foreign(x: Any) -> bool:
+    """Whether x is an array that is worked on in its own library: of PyTorch, JAX, CuPy, not of NumPy.
+
+    What is lazy or sparse cannot be stepped through; NumPy is asked to make an array of it, as of a list.
+
+    >>> foreign(np.zeros(2)), foreign([1.0])
+    (False, False)
+    """
+    if isinstance(x, np.ndarray | np.generic) or not array_api_compat.is_array_api_obj(x):
+        return False
+    return not (array_api_compat.is_dask_array(x) or array_api_compat.is_pydata_sparse_array(x))
+
+
+def library(x: Any) -> str:
+    """What to call x's library in an error message.
+
+    >>> library(np.zeros(2)), library([1.0])
+    ('numpy', 'numpy')
+    """
+    return namespace(x).__name__.removeprefix("array_api_compat.") if foreign(x) else "numpy"
+
+
+def plain(x: Any, name: str) -> Any:
+    """What the user gave by that name, in an array of NumPy's own kind."""
+    if type(x) is np.ndarray:
+        return x
+    refuse_masked(x, name)
+    try:
+        return np.asarray(x)
+    except ValueError as error:
+        raise ValueError(f"{name} must be an array of numbers: {error}") from error
+
+
+def refuse_masked(x: Any, name: str) -> None:
+    """Masked entries hide what is no data; a masked array that hides nothing is an array like any other.
+
+    >>> refuse_masked(np.ma.masked_array([1.0, 2.0], mask=[False, True]), "b")
+    Traceback (most recent call last):
+    ValueError: b must have no masked entries, but entry 1 is masked: drop or fill the masked entries
+    """
+    place = _masked(x)
+    if place is not None:
+        where = place[0] if len(place) == 1 else place or 0
+        raise ValueError(
+            f"{name} must have no masked entries, but entry {where} is masked: drop or fill the masked entries"
+        )
+
+
+def _masked(x: Any) -> tuple[int, ...] | None:
+    """Where its first masked entry is, also in lists, whose masks NumPy would drop; None where nothing is masked."""
+    if isinstance(x, np.ma.MaskedArray) and np.ma.is_masked(x):
+        return tuple(int(i) for i in np.argwhere(x.mask)[0])
+    if isinstance(x, list | tuple):
+        for k, part in enumerate(x):
+            if isinstance(part, list | tuple | np.ma.MaskedArray) and (place := _masked(part)) is not None:
+                return (k, *place)
+    return None
+
+
+def detached(x: Any) -> Any:
+    """x without the history that PyTorch may have attached to it."""
+    return x.detach() if is_torch_array(x) else x
+
+
+def fresh(x: Array) -> Array:
+    """A copy."""
+    return x.copy() if type(x) is np.ndarray else namespace(x).asarray(x, copy=True)
+
+
+def to_numpy(x: Array) -> Array:
+    """A few numbers of any library in NumPy: as they are where they are NumPy's, otherwise in float64."""
+    return x if type(x) is np.ndarray else hosted(x).astype(np.float64, copy=False)
+
+
+def like(x: Array, y: Array) -> Array:
+    """x in y's library, precision and device; not copied where it is there already.
+
+    >>> like(np.ones(2), np.zeros(3, dtype=np.float32)).dtype
+    dtype('float32')
+    """
+    if type(y) is np.ndarray:
+        return x.astype(y.dtype, copy=False)
+    return namespace(y).asarray(x, dtype=y.dtype, device=device(y))
+
+
+def hosted(x: Any) -> Any:
+    """A foreign array in NumPy, in its own precision; anything else as it is."""
+    if not foreign(x):
+        return x
+    if is_torch_array(x) or array_api_compat.is_cupy_array(x):  # whose words for it the standard does not know
+        return np.asarray(to_device(detached(x), "cpu"))
+    try:
+        return np.asarray(x)
+    except RuntimeError:  # on another device
+        return np.from_dlpack(x, device="cpu")
+
+
+def double(x: Array) -> Array:
+    """x in float64; not copied where it is so already."""
+    if type(x) is np.ndarray:
+        return x.astype(np.float64, copy=False)
+    xp = namespace(x)
+    return xp.astype(x, xp.float64, copy=False)
+
+
+def zeros(length: int, model: Array) -> Array:
+    """A zero vector in float64, in the model's library and on its device."""
+    if type(model) is np.ndarray:
+        return np.zeros(length)
+    xp = namespace(model)
+    return xp.zeros(length, dtype=xp.float64, device=device(model))
+
+
+def written(array: Array, where: Any, value: Array) -> Array:
+    """The array with a part replaced: itself, or a new one where the library has none that can be written to."""
+    if array_api_compat.is_writeable_array(array):
+        array[where] = value
+        return array
+    return array.at[where].set(value)
+
+
+def vanishes(x: Array) -> bool:
+    """Whether every entry is 0."""
+    return not x.any() if type(x) is np.ndarray else not bool(namespace(x).any(x != 0.0))
+
+
+def into(name: str, x: Array) -> Array:
+    """The function of that name at x, in x's own memory where the library can: x must be nobody else's."""
+    return getattr(np, name)(x, out=x) if type(x) is np.ndarray else getattr(namespace(x), name)(x)
+
+
+def total(x: Array) -> float:
+    """The sum of the entries."""
+    return float(np.add.reduce(x)) if type(x) is np.ndarray else float(namespace(x).sum(x))
+
+
+def highest(x: Array) -> float:
+    """The largest entry; NaN where there is one."""
+    return float(x.max()) if type(x) is np.ndarray else float(namespace(x).max(x))
+
+
+def ends(x: Array) -> tuple[float, float]:
+    """The least and the largest entry; NaN where there is one, and of an empty array."""
+    if math.prod(x.shape) == 0:
+        return math.nan, math.nan
+    if type(x) is np.ndarray:
+        return float(x.min()), float(x.max())
+    xp = namespace(x)
+    return float(xp.min(x)), float(xp.max(x))
+
+
+def largest(x: Array) -> float:
+    """max|x|, 0 for an empty array.
+
+    >>> largest(np.array([1.0, -3.0])), largest(np.zeros(0))
+    (3.0, 0.0)
+    """
+    if math.prod(x.shape) == 0:
+        return 0.0
+    bottom, top = ends(x)
+    return math.nan if math.isnan(top) else max(top, -bottom)
+
+
+def resolution(x: Array) -> float:
+    """The machine epsilon of x's numbers.
+
+    >>> resolution(np.ones(2)) == 2.0**-52
+    True
+    """
+    if type(x) is np.ndarray:
+        return float(np.finfo(x.dtype).eps)
+    return float(namespace(x).finfo(x.dtype).eps)

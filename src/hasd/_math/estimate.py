@@ -1,0 +1,291 @@
+"""The estimate sequence: weights, minimum and minimiser of psi_t, and what they certify.  Pure arithmetic.
+
+    psi_t(x) = 1/2 ||x - x_0||^2 + sum_i a_i [f(y_i) + <g_i, x - y_i> + (mu/2) ||x - y_i||^2]
+             = psi*_t + (kappa_t/2) ||x - v_t||^2,         kappa_t = 1 + mu A_t,  A_t = sum_i a_i.
+
+Every bracket is a minorant of f, so psi_t(x) <= A_t f(x) + 1/2 ||x - x_0||^2 whatever the points y_i and the weights
+a_i > 0 are.  Two things follow, and everything else in the package leans on them:
+
+* upper:  A_t f(x_t) <= psi*_t  gives  f(x_t) - f* <= R^2/(2 A_t);
+* lower:  f* >= (psi*_t + min_x {(kappa/2) ||x - v||^2 - 1/2 ||x - x_0||^2}) / A_t, the certificate.
+
+The recursion is exact (a scalar one for psi*), and its largest admissible weight is a root of a quadratic.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+from .arrays import resolution
+from .doubt import roundings
+from .evaluation import Evaluation
+from .geometry import Array, Geometry, dot, lift, norm2, unit
+
+EPS = 2.0**-52
+
+
+def rounding(*values: float, eps: float = EPS) -> float:
+    """How large a difference of these values a method must see before it acts on it; no bound rests on this."""
+    return 8.0 * eps * max(map(abs, values))
+
+
+def increment(A: float, c: float, mu: float = 0.0) -> float:
+    """The a > 0 with c a^2 = (A + a)(1 + mu (A + a)); c is L rho in the tight form, 18 L rho in Algorithm 1.
+
+    At mu = 0 it is Algorithm 1's a^2 = A_{t+1}/c.  A root exists while c > mu; L rho >= mu holds for a true L, and at
+    equality, where one step reaches the minimiser, or for an L guessed too small, c is taken a little above mu.
+
+    >>> a = increment(2.0, 0.5)
+    >>> round(0.5 * a * a - (2.0 + a), 12)
+    0.0
+    """
+    c = max(c, (1.0 + 2.0**-10) * mu)
+    if mu == 0.0:
+        return (1.0 + math.sqrt(1.0 + 4.0 * c * A)) / (2.0 * c)
+    b = 1.0 + 2.0 * mu * A
+    return (b + math.sqrt(b * b + 4.0 * (c - mu) * A * (1.0 + mu * A))) / (2.0 * (c - mu))
+
+
+class Charge(NamedTuple):
+    """What the cuts of an estimate may be too high by: value + slope ||. - center||, as in `Doubt`, times weights."""
+
+    value: float = 0.0
+    slope: float = 0.0
+    value_bend: float = 0.0
+    slope_bend: float = 0.0
+
+    def at(self, distance: float, bend: float) -> float:
+        """The charge at that distance from the center, for the curvature that the run has seen."""
+        return self.value + bend * self.value_bend + distance * (self.slope + bend * self.slope_bend)
+
+
+UNCHARGED = Charge()
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """The scalars of an estimate function that a lower bound on f* needs."""
+
+    weight: float  # A_t
+    psi: float  # psi*_t
+    mu: float  # the cuts' curvature
+    reach: float  # ||v_t - center||_2
+    offset: float = 0.0  # ||center - x_0||_2: not 0 after a restart
+    charge: Charge = UNCHARGED
+    unit: float = EPS  # the relative error of psi and reach
+    rest: float = 0.0  # what psi was rounded off by
+
+    def lower(self, radius: float | None = None, bend: float = 0.0) -> float:
+        """f* >= this, for any radius >= ||x_0 - x*||_2 (no radius needed where the cuts carry mu > 0).
+
+        The minimum of (kappa/2)||u - v||^2 - 1/2||u - center||^2 - c ||u - center|| over ||u - center|| <= R, c the
+        slope of the charge, lies on the ray through v, at distance s = min(R, (kappa D + c)/(kappa - 1)),
+        D = ||v - center||.  What rounding may have added is taken off; `bend` is the largest curvature seen.
+        """
+        low, rounded = self._terms(radius, bend)
+        bound = (self.psi + low + self.rest - rounded) / self.weight if self.weight > 0.0 else -math.inf
+        return bound if math.isfinite(bound) else -math.inf
+
+    def charged(self, radius: float | None = None, bend: float = 0.0) -> float:
+        """How much of `lower` is the charge for rounding."""
+        if self.weight == 0.0 or (radius is None and self.mu == 0.0):
+            return 0.0
+        return (self.charge.at(self._distance(radius, bend), bend) + self._terms(radius, bend)[1]) / self.weight
+
+    def _distance(self, radius: float | None, bend: float) -> float:
+        """How far from the center the minimum lies; inf where nothing bounds it."""
+        kappa, c = 1.0 + self.mu * self.weight, self.charge.slope + bend * self.charge.slope_bend
+        free = (kappa * self.reach + c) / (self.mu * self.weight) if self.mu * self.weight > 0.0 else math.inf
+        return free if radius is None else min((radius + self.offset) * (1.0 + 4.0 * EPS), free)
+
+    def _terms(self, radius: float | None, bend: float) -> tuple[float, float]:
+        """The minimum beside psi, and what rounding in computing it may add."""
+        s, D, curvature = self._distance(radius, bend), self.reach, self.mu * self.weight
+        # kappa/2 (s - D)^2 - s^2/2, arranged so that nothing large cancels
+        curved, flat = 0.5 * curvature * (s - D) * (s - D), 0.5 * D * (D - 2.0 * s)
+        slope = (1.0 + curvature) * abs(s - D) * D  # by which an error of D counts
+        rounded = 2.0 * self.unit * (abs(self.psi) + curved + abs(flat) + slope)
+        return curved + flat - self.charge.at(s, bend), rounded
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """psi_t, held as its center, its minimum and how far its minimiser is from the center.
+
+    v_t - center is kept, not v_t: where x_0 is far from 0 nothing is lost to the digits that x_0 takes up.
+    """
+
+    center: Array  # x_0 of this epoch
+    away: Array  # argmin psi_t - center
+    weight: float = 0.0  # A_t
+    psi: float = 0.0  # psi*_t = min psi_t
+    mu: float = 0.0  # strong convexity carried by every cut, w.r.t. l_2
+    rest: float = 0.0  # what psi was rounded off by: psi + rest has twice the digits
+    charge: Charge = UNCHARGED  # what rounding may have added to the cuts
+    eps: float = EPS  # the resolution of the numbers that away is made of
+
+    @classmethod
+    def around(cls, x: Array, mu: float = 0.0) -> Estimate:
+        """psi_0 = 1/2 ||. - x||^2."""
+        return cls(x, x - x, mu=mu, eps=resolution(x))
+
+    @property
+    def v(self) -> Array:
+        """argmin psi_t."""
+        return self.center + self.away
+
+    @cached_property
+    def reach(self) -> float:
+        """||v - center||_2."""
+        return norm2(self.away)
+
+    @property
+    def kappa(self) -> float:
+        """The curvature of psi_t."""
+        return 1.0 + self.mu * self.weight
+
+    def share(self, a: float) -> float:
+        """The part tau of v in the coupling point: A kappa' (x - y) + a kappa (v - y) = 0; at mu = 0, a/A_{t+1}."""
+        if self.weight == 0.0:  # tau_0 = 1, whatever a is
+            return 1.0
+        scale = unit(self.weight)  # a power of two: weights of a function scaled by 2^-996 do not overflow
+        part, A = scale * a * self.kappa, scale * self.weight
+        return part / (A * (self.kappa + self.mu * a) + part)
+
+    def to_minimiser(self, x: Array) -> Array:
+        """v - x, with the digits that v and x share left out."""
+        return self.away if x is self.center else self.away - (x - self.center)
+
+    def couple(self, x: Array, a: float) -> Array:
+        """The coupling point y = (1 - tau) x + tau v."""
+        return self.center if self.weight == 0.0 else x + self.share(a) * self.to_minimiser(x)
+
+    def cut(self, a: float, e: Evaluation) -> Estimate:
+        """psi_{t+1} = psi_t + a [f(y) + <g, . - y> + (mu/2)||. - y||^2], exactly but for what `charge` says.
+
+        The weight is rounded so that A_{t+1} = A_t + a holds to the last digit: weights are ours to choose.
+        """
+        A = self.weight + a
+        a = A - self.weight
+        kappa, kappa_next = self.kappa, 1.0 + self.mu * A
+        up = lift(e.f, e.norm2)
+        apart = e.x - self.center  # y - center
+        linear = self._slope(e, up, self.away - apart)
+        if self.mu == 0.0:
+            away = self.away - a * e.g
+        else:
+            away = (kappa / kappa_next) * self.away + (a * self.mu / kappa_next) * apart - (a / kappa_next) * e.g
+            linear *= kappa / kappa_next
+        length = a * e.norm2
+        fall = length * length / (2.0 * kappa_next)
+        psi, first = _two_sum(self.psi, (a / up) * (up * e.f + linear))
+        psi, second = _two_sum(psi, -fall)
+        reach = norm2(away)
+        charge = self._charged(a, e, norm2(apart), reach, kappa_next)
+        cut = Estimate(self.center, away, A, psi, self.mu, self.rest + first + second, charge, self.eps)
+        cut.__dict__["reach"] = reach  # known already
+        return cut
+
+    def _charged(self, a: float, e: Evaluation, far: float, reach: float, kappa: float) -> Charge:
+        """The charge with that of one more cut: the doubt of the evaluation, and the rounding of our own arithmetic.
+
+        far = ||y - center||, reach = ||v_{t+1} - center||.  Sizes are those of the terms that are added up; an error in
+        v_{t+1} tilts psi_{t+1} by kappa_{t+1} times as much.
+        """
+        doubt, old = e.doubt, self.charge
+        unit = max(e.eps, self.eps) * roundings(e.x.shape[0])
+        spread = self.reach + far
+        terms = abs(e.f) + e.norm2 * spread + 0.5 * self.mu * spread * spread
+        length = a * e.norm2
+        slope = doubt.slope + 2.0 * self.eps * (e.norm2 + self.mu * far)
+        tilt = 2.0 * self.eps * (reach + self.reach) * kappa
+        value = a * (doubt.value + slope * far + 2.0 * unit * terms) + unit * length * length / kappa + tilt * reach
+        return Charge(
+            old.value + value,
+            old.slope + a * slope + tilt,
+            old.value_bend + a * (doubt.value_bend + doubt.slope_bend * far),
+            old.slope_bend + a * doubt.slope_bend,
+        )
+
+    def _slope(self, e: Evaluation, up: float, away: Array) -> float:
+        """<g, v - y> + (mu/2) ||v - y||^2, times up; away = v - y."""
+        slope = dot(e.g if up == 1.0 else up * e.g, away)
+        if self.mu > 0.0:
+            far = norm2(away)
+            slope += 0.5 * (up * self.mu) * far * far
+        return slope
+
+    def largest_root(self, e: Evaluation, f_next: float) -> float:
+        """The largest a with (A + a) f_next <= min psi_{t+1}; NaN where there is none.
+
+        -E a^2 + D a + kappa S >= 0 with S = psi* - A f_next, D = mu S + kappa [f(y) + <g, v - y> + ... - f_next] and
+        E = ||g||^2/2 - mu (f(y) - f_next).  S and D are lowered by what rounding may have added, so that no weight
+        grows out of noise.  Divided through by ||g||: nothing overflows, and scaling f scales a exactly.
+        """
+        n, kappa, up = e.norm2, self.kappa, lift(e.f, f_next, e.norm2)
+        S = self.psi - self.weight * f_next - 8.0 * e.eps * (abs(self.psi) + self.weight * abs(f_next))
+        noise = rounding(up * e.f, up * f_next, eps=e.eps)
+        D = (up * self.mu) * S + kappa * (up * e.f + self._slope(e, up, self.to_minimiser(e.x)) - up * f_next - noise)
+        # Strong convexity gives E >= 0; the floor only shortens a, so the inequality stays true.
+        half = max(0.5 - (self.mu / n) * ((e.f - f_next) / n), 1e-12)
+        d = D / (up * n)
+        discriminant = d * d + 4.0 * half * kappa * S
+        if not discriminant >= 0.0:
+            return math.nan
+        root = math.sqrt(discriminant)
+        if d >= 0.0:
+            return (d + root) / (2.0 * half) / n
+        return 2.0 * kappa * S / (root - d) / n if S > 0.0 else math.nan
+
+    def rescaled(self, f: float) -> Estimate:
+        """The cuts scaled by the largest c <= 1 for which c A f <= min psi holds again: after L proved too small.
+
+        With l = sum of the cuts, l(center) = m and slope s there, min psi_c = c m - c^2 ||s||^2/(2 (1 + c mu A)).
+        Where no c > 0 will do, the estimate without cuts.
+        """
+        A = self.weight
+        if A * f <= self.psi:
+            return self
+        s = self.reach * self.kappa
+        slack = self.psi + 0.5 * s * (s / self.kappa) - A * f  # m - A f
+        if not slack > 0.0:
+            return Estimate.around(self.center, self.mu)
+        c = min(1.0, 2.0 * slack / (s * s - 2.0 * self.mu * A * slack))
+        kappa = 1.0 + c * self.mu * A
+        stretch = c * self.kappa / kappa
+        psi = c * (slack + A * f) - 0.5 * (c * s) * (c * s / kappa)
+        rounded = 8.0 * self.eps * (abs(self.psi) + s * (s / self.kappa) + A * abs(f))
+        charge = Charge(*(c * part for part in self.charge))
+        tilt = 4.0 * self.eps * self.reach * kappa
+        charge = charge._replace(value=charge.value + rounded + tilt * self.reach, slope=charge.slope + tilt)
+        return Estimate(self.center, stretch * self.away, c * A, psi, self.mu, 0.0, charge, self.eps)
+
+    def certificate(self, origin: Array) -> Certificate:
+        """What remains of this estimate when its vectors are let go; origin is the run's own x_0."""
+        offset = 0.0 if origin is self.center else norm2(self.center - origin)
+        unit = self.eps * roundings(self.away.shape[0])
+        return Certificate(self.weight, self.psi, self.mu, self.reach, offset, self.charge, unit, self.rest)
+
+
+def _two_sum(a: float, b: float) -> tuple[float, float]:
+    """a + b as it is rounded, and what was rounded off (Knuth)."""
+    total = a + b
+    part = total - a
+    return total, (a - (total - part)) + (b - part)
+
+
+def observed_smoothness(geometry: Geometry, e: Evaluation, other: Evaluation) -> float:
+    """The smallest L that two evaluations of a convex f allow (co-coercivity); 0 where rounding hides it.
+
+    f(z) >= f(y) + <g_y, z - y> + ||g_z - g_y||_{p*}^2 / (2L), read both ways.
+    """
+    apart, turn, up = e.x - other.x, e.g - other.g, lift(e.f, other.f, e.norm2, other.norm2)
+    if up > 1.0:
+        apart, turn = up * apart, up * turn
+    noise, fall = rounding(up * e.f, up * other.f, eps=e.eps), up * (e.f - other.f)
+    change = geometry.dual_norm(turn)
+    bregman = fall - dot(other.g, apart), dot(e.g, apart) - fall
+    return max((change * (change / (2.0 * b)) / up for b in bregman if b > 32.0 * noise), default=0.0)

@@ -1,0 +1,82 @@
+"""The function at one point: value, gradient, their norms, and what rounding may have done to them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+from .arrays import (
+    Array,
+    largest,
+    resolution,
+    total,
+)
+from .doubt import CERTAIN, Doubt, Sizes
+from .geometry import norm2
+
+
+def reachable(x: Array) -> bool:
+    """Whether all its entries are finite: by their sum, and only where that is not, by all of them."""
+    return math.isfinite(total(x)) or math.isfinite(largest(x))
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """The function at one point."""
+
+    x: Array  # the point
+    f: float  # f(x)
+    g: Array  # grad f(x)
+    precision: float = 0.0  # relative error of the products behind f and g, where it is coarser than x's own
+    doubt: Doubt = CERTAIN  # what f and g may be off by
+
+    def df(self, bend: float = 0.0) -> float:
+        """What f may be off by, where so much curvature was seen."""
+        return self.doubt.value + bend * self.doubt.value_bend
+
+    def dg(self, bend: float = 0.0) -> float:
+        """What g may be off by, in l_2."""
+        return self.doubt.slope + bend * self.doubt.slope_bend
+
+    @cached_property
+    def finite(self) -> bool:
+        """Whether point, value and gradient are free of NaN and inf."""
+        # the norm is wanted anyway; only it may overflow where no entry does
+        seen = math.isfinite(self.f) and (math.isfinite(self.norm2) or math.isfinite(largest(self.g)))
+        return seen and reachable(self.x)
+
+    @cached_property
+    def norm2(self) -> float:
+        """||g||_2."""
+        return norm2(self.g)
+
+    @cached_property
+    def eps(self) -> float:
+        """The resolution of the numbers that x, f and g are made of."""
+        return max(resolution(self.x), self.precision)
+
+
+def sizes_of(x: Array, f: float, g: Array, precision: float = 0.0) -> Sizes:
+    """The sizes of an evaluation whose numbers are no finer than x's, nor than the precision."""
+    return Sizes(f, norm2(g), norm2(x), largest(x), x.shape[0], max(resolution(x), precision))
+
+
+class Bend(NamedTuple):
+    """The largest curvature between evaluations that followed each other."""
+
+    largest: float = 0.0
+    last: Evaluation | None = None  # the newest
+    pairs: int = 0  # how many were compared: without any, nothing is known
+
+    def after(self, e: Evaluation) -> Bend:
+        """With one more evaluation.  x may stand for a neighbour: points closer than that show no curvature."""
+        if self.last is None:
+            return Bend(last=e)
+        nearby = norm2(e.x - self.last.x) + 4.0 * e.eps * max(norm2(e.x), norm2(self.last.x))
+        seen = norm2(e.g - self.last.g) / nearby if nearby > 0.0 else 0.0
+        return Bend(max(self.largest, seen), e, self.pairs + 1)
+
+
+NO_BEND = Bend()

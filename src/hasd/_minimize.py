@@ -1,0 +1,370 @@
+"""minimize(): check the input, choose the method, run, build the result."""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from scipy.optimize import OptimizeResult
+
+from . import _inputs as inputs
+from . import _scipy_style as scipy_style
+from ._checks import parameters, unknown, word
+from ._math.arrays import Array, double, like
+from ._math.evaluation import Evaluation
+from ._math.geometry import Geometry
+from ._resume import checkpoint as saving
+from ._resume.identity import configuration, refuse_other, refuse_other_function, refuse_other_start
+from ._resume.snapshot import Mark, continued, remembering
+from ._run import loop, stopping
+from ._run.oracle import Oracle
+from ._run.progress import Progress
+from ._run.result import answer, unstarted
+from ._run.sources import Source
+from ._run.state import Method, Problem, State
+from ._run.status import Status, Stop
+from ._run.trace import Recorder
+from .methods import choose, make
+
+
+def minimize(
+    fun: Any,
+    x0: Any,
+    args: Any = (),
+    *,
+    method: str | Method = "auto",
+    jac: Any = None,
+    p: Any = None,
+    L: float | None = None,
+    mu: float | None = None,
+    tol: float | None = None,
+    gtol: float | None = None,
+    maxiter: int | None = None,
+    maxfun: int | None = None,
+    time_limit: float | None = None,
+    callback: Callable[..., Any] | None = None,
+    progress: bool = False,
+    trace: bool | int = True,
+    goal: str = "value",
+    gap_tol: float | None = None,
+    radius: float | None = None,
+    resume: State | str | os.PathLike[str] | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    checkpoint_every: int = 100,
+    interrupt: str = "raise",
+    disp: bool = False,
+    hess: Any = None,
+    hessp: Any = None,
+    bounds: Any = None,
+    constraints: Any = (),
+    **options: Any,
+) -> OptimizeResult:
+    """Minimise a smooth convex function by accelerated steepest descent in the l_p norm.
+
+    It is also a method for SciPy: ``scipy.optimize.minimize(f, x0, jac=g, method=hasd.minimize, options={"p": 3})``
+    takes the same steps as ``hasd.minimize(f, x0, jac=g, p=3)``; there ``tol`` may be given as SciPy's own.
+
+    Parameters
+    ----------
+    fun : callable or objective
+        ``fun(x, *args) -> float``, or with ``jac=True`` ``-> (float, gradient)``, or one of `hasd.objectives`.
+    x0 : array_like
+        The start; never changed.
+    args : tuple
+        Further arguments for fun and jac.
+    method : str or method object
+        One of `hasd.method_names()`; "auto" chooses by counted cost: `hasd-subspace` where products with A are what
+        costs, `hasd-qn` for a callable and where they are cheap; `hasd` where p or L is given.  ``res.message`` says which.
+    jac : callable, True or None
+        The gradient; None takes finite differences through SciPy: len(x0) + 1 evaluations each, slow.
+    p : float or geometry
+        The norm, 2 <= p <= inf; None lets the method choose (inf for HASD).  Or an object with ``norm``, ``dual_norm``
+        and ``steepest``.
+    L : float, optional
+        Smoothness of f in that norm; None finds it by backtracking.
+    mu : float, optional
+        Strong convexity w.r.t. l_2; None takes the objective's ridge, 0 for a callable.
+    tol, gtol : float
+        Stop when ||g||_{p*} <= max(tol ||g_0||_{p*}, gtol).  tol=None stands for 1e-6, or 0 where gap_tol is given.
+        With tol=0 and no gtol only g = 0, a gap within gap_tol, machine precision or a limit ends the run.
+    maxiter, maxfun, time_limit : optional
+        Limits on iterations (100000 where no limit at all is given), evaluations and seconds.  The method
+        begins no evaluation beyond them, also within finite differences; the gradient at the point that is returned may
+        still be taken.
+    callback : callable, optional
+        As in SciPy: ``callback(x)`` or ``callback(*, intermediate_result)``; raising StopIteration ends the run.
+    progress : bool
+        Show a progress bar (needs tqdm).
+    trace : bool or int
+        Record a row per iteration; a number keeps about that many rows; False none.
+    goal : {"value", "gradient"}
+        What a run that ends at a limit returns: the best point by value, or by the gradient's dual norm.
+    gap_tol, radius : float, optional
+        Stop when the certified bound on f(x) - f* is at most gap_tol; where tol or gtol are given too, when both hold.
+        It needs ``radius``, an l_2 bound on ||x_0 - x*||, or strong convexity (a ridge, or mu).
+    resume : path or state, optional
+        A checkpoint, or ``res.state`` of an earlier run of the same method on the same function: go on from there, bit
+        for bit as if it had never stopped.  ``maxiter`` counts from the first run's start, ``tol`` and ``radius`` are
+        measured from there; from a checkpoint ``maxfun``, all counts and the trace go on too.  Give the x0 of the
+        first run.  What does not fit is a ValueError.
+    checkpoint, checkpoint_every : path and int, optional
+        Write the run to this npz file every so many iterations and at its end; the one before is kept beside it.  A
+        file that is there and is no checkpoint is not overwritten.
+    interrupt : {"raise", "return"}
+        What Ctrl-C does: raise KeyboardInterrupt, the last checkpoint intact, or write one and return the best point so
+        far; once more, while that is done, raises.
+    disp : bool
+        Print a summary at the end, as SciPy does.
+    hess, hessp : optional
+        As in SciPy; ignored, and ``res.message`` says so.
+    bounds, constraints : optional
+        As in SciPy; a ValueError, except where they exclude nothing.
+    **options
+        Options of the method, e.g. ``search="bisect"`` (hasd-paper), ``momentum=0.9`` (heavy-ball).
+
+    Returns
+    -------
+    scipy.optimize.OptimizeResult
+        x, fun, jac (all of one point), nit, nfev, njev, nrecord, nprod, status, success, message, method, p, L,
+        weight (A_T), psi, gap, state, trace.  ``res.gap(radius)`` bounds f(x) - f* for any l_2 bound ``radius`` on
+        ||x_0 - x*||.  Of ``status``, 0 (converged), 1 (maxiter), 2 (machine precision), 3 (not finite) and 99
+        (StopIteration) mean what they mean in SciPy; `hasd.Status` lists all.
+
+    Examples
+    --------
+    >>> import numpy as np, hasd
+    >>> bowl = lambda x: (np.sum((x - 1) ** 4) + np.sum(x**2), 4 * (x - 1) ** 3 + 2 * x)
+    >>> res = hasd.minimize(bowl, np.zeros(5), jac=True)
+    >>> res.success, res.gap(radius=2.0) < 1e-3
+    (True, True)
+    """
+    scipy_style.refuse_foreign(bounds, constraints, options)
+    fun, jac = scipy_style.unwrapped(fun, jac)
+    setup = _set_up(minimize, fun, x0, args, method, jac, p, L, mu, options)
+    relative = inputs.tolerance(tol, gap_tol)
+    gtol = 0.0 if gtol is None else inputs.number("gtol", gtol, least=0.0)
+    limit, budget, seconds = inputs.limits(maxiter, maxfun, time_limit)
+    word("goal", goal, ("value", "gradient"))
+    word("interrupt", interrupt, ("raise", "return"))
+    gaps = inputs.bounds(gap_tol, radius, setup.mu, setup.source, setup.in_double)
+    rows = inputs.rows(trace)
+    path, every = inputs.checkpoint(checkpoint, checkpoint_every)
+
+    problem = setup.problem(Oracle(setup.source, budget, time.perf_counter() + seconds))
+    gaps.oracle = problem.oracle
+    recorder = Recorder(problem.oracle, gaps, rows)
+    call = scipy_style.callback(inputs.callback(callback), problem.oracle, setup.x0)
+    wanted = stopping.Tolerances(relative, gtol, gaps)
+    criteria: list[loop.Criterion] = [wanted, stopping.iterations(limit)]
+    about = configuration(problem, setup.method, setup.x0)
+    begun = _begin(resume, fun, setup, problem, recorder, about)
+    if isinstance(begun.at, tuple):
+        res = unstarted(problem, setup.method, recorder, *begun.at)
+    else:
+        saver = _saver(path, every, begun, about)
+        with Progress(progress, limit, setup.method.name, gaps) as bar:
+
+            def observe(state: State) -> None:
+                gaps(state)
+                recorder(state)
+                bar(state)
+
+            def settle(outcome: loop.Outcome) -> None:
+                outcome.mark = Mark.of(problem, recorder, outcome)
+
+            watch = loop.Watch(observe, call, criteria, settle, saver, interrupt == "return")
+            outcome = loop.run(problem, setup.method, begun.at, watch)
+        why = f"{setup.why} {scipy_style.ignored(hess, hessp)} {_unused(setup)}".strip()
+        finish = partial(_finish, saver, problem, setup, outcome, recorder, wanted, goal, why)
+        res = finish() if outcome.status is Status.INTERRUPTED or interrupt == "raise" else _patiently(finish)
+        res.state = remembering(res.state, about, fun)
+    if disp:
+        print(scipy_style.summary(res))
+    return res
+
+
+def iterate(
+    fun: Any,
+    x0: Any,
+    args: Any = (),
+    *,
+    method: str | Method = "auto",
+    jac: Any = None,
+    p: Any = None,
+    L: float | None = None,
+    mu: float | None = None,
+    **options: Any,
+) -> Iterator[State]:
+    """The states of a method, one by one, for those who want the loop themselves.
+
+    States are immutable and carry the counts so far (``nfev``, ``njev``, ``nprod``).  Where a method had no need of the
+    value f(x_t), reading ``state.fun`` evaluates it, outside these counts.  The iterator ends where the method cannot
+    go on (g = 0, machine precision); it knows no tolerance: break when you have seen enough.
+
+    Examples
+    --------
+    >>> import numpy as np, hasd
+    >>> f = hasd.objectives.Quadratic(np.diag([1.0, 10.0]))
+    >>> for state in hasd.iterate(f, [1.0, 1.0], method="hasd", p=2):
+    ...     if state.grad_norm < 1e-3:
+    ...         break
+    >>> bool(f(state.x) < 1e-5)
+    True
+    """
+    setup = _set_up(iterate, fun, x0, args, method, jac, p, L, mu, options)
+    problem = setup.problem(Oracle(setup.source))
+    start = _first(problem.oracle, setup)
+    return iter(()) if isinstance(start, tuple) else _until_stop(problem, loop.states(problem, setup.method, start))
+
+
+def _until_stop(problem: Problem, states: Iterator[State]) -> Iterator[State]:
+    """The states with their counts, ended quietly where the method cannot go on."""
+    try:
+        for state in states:
+            yield state.telling(problem.oracle)
+    except Stop:
+        return
+
+
+class SetUp(NamedTuple):
+    """The checked input."""
+
+    x0: Array
+    source: Source
+    method: Method
+    why: str  # the reason, where "auto" chose
+    geometry: Geometry
+    L: float | None
+    mu: float
+
+    @property
+    def in_double(self) -> bool:
+        """Whether the method works on images, which are kept in float64."""
+        keeps = getattr(self.method, "keeps_images", False)
+        return keeps and hasattr(getattr(self.source, "objective", None), "images")
+
+    def problem(self, oracle: Oracle) -> Problem:
+        """What the method is given."""
+        return Problem(oracle, self.geometry, self.L, self.mu)
+
+
+def _set_up(
+    caller: Callable[..., Any],
+    fun: Any,
+    x0: Any,
+    args: Any,
+    method: Any,
+    jac: Any,
+    p: Any,
+    L: Any,
+    mu: Any,
+    options: dict[str, Any],
+) -> SetUp:
+    """Check what describes the problem, as the caller was given it; nothing is evaluated."""
+    x_start = inputs.start(x0)
+    chosen, why = _method(caller, method, options, fun, p, L)
+    smoothness = None if L is None else inputs.number("L", L, least=0.0, strict=True)
+    convexity = inputs.strong_convexity(mu, fun, smoothness)
+    source = inputs.source(fun, jac, args, x_start, convexity)
+    inputs.requirements(chosen, fun, convexity)
+    return SetUp(x_start, source, chosen, why, inputs.geometry(p, chosen.default_p), smoothness, convexity)
+
+
+def _method(
+    caller: Callable[..., Any], method: Any, options: dict[str, Any], fun: Any, p: Any, L: Any
+) -> tuple[Method, str]:
+    """The method, and why "auto" took it: a norm or a constant that is given is meant for the method they govern."""
+    if isinstance(method, str):
+        name, why = method, ""
+        if method == "auto":
+            name, why = ("hasd", "") if p is not None or L is not None else choose(fun)
+        return make(name, options, caller), why
+    if isinstance(method, type) or not isinstance(method, Method):
+        raise TypeError(f"method must be a name or an object with name, default_p, init and step, got {method!r}")
+    if options:
+        carried = "a method object carries its own options"
+        raise TypeError(unknown("option", next(iter(options)), parameters(caller), carried))
+    return method, ""
+
+
+class Begun(NamedTuple):
+    """Where a run begins."""
+
+    at: Evaluation | loop.Outcome | tuple[Evaluation, Status]  # with a status where x0 is no start
+    file: Path | None = None  # the file that holds it, if one does
+
+
+def _begin(resume: Any, fun: Any, setup: SetUp, problem: Problem, recorder: Recorder, about: dict[str, Any]) -> Begun:
+    """At x0, at an earlier run's state, or in the middle of a run that was saved."""
+    if resume is None:
+        return Begun(_first(problem.oracle, setup))
+    file, known = None, False
+    if isinstance(resume, str | os.PathLike):
+        path = inputs.path("resume", resume)
+        where, found = str(path), saving.read(path, about, setup.x0)
+        outcome, file = found.snapshot.restore(problem, recorder), path if found.newest else None
+    else:
+        where, state = "resume", inputs.resumed(resume, setup.method, setup.x0)
+        if state.memory is not None:
+            refuse_other(where, state.memory.configuration, about)
+            known = state.memory.of_objective(fun)
+        outcome = continued(state, problem, recorder)
+    refuse_other_start(where, outcome.state.origin, setup.x0)
+    if not known:
+        refuse_other_function(where, outcome, problem)
+    return Begun(outcome, file)
+
+
+def _finish(
+    saver: saving.Saver | None,
+    problem: Problem,
+    setup: SetUp,
+    outcome: loop.Outcome,
+    recorder: Recorder,
+    wanted: stopping.Tolerances,
+    goal: str,
+    why: str,
+) -> OptimizeResult:
+    """Write the end of the run, then build the result, which may take evaluations."""
+    if saver is not None:
+        saver.now(outcome)
+    return answer(problem, setup.method, outcome, recorder, wanted, setup.x0, goal, why)
+
+
+def _patiently(finish: Callable[[], OptimizeResult]) -> OptimizeResult:
+    """The end of a run that Ctrl-C is to return the result of: the first one begins it anew, a second is raised."""
+    try:
+        return finish()
+    except KeyboardInterrupt:
+        return finish()
+
+
+def _unused(setup: SetUp) -> str:
+    """A sentence for the message where L was given to a method that has no use for it."""
+    needless = setup.L is not None and getattr(setup.method, "keeps_images", False)
+    return f"Ignored: L, as {setup.method.name} measures its steps itself." if needless else ""
+
+
+def _saver(path: Path | None, every: int, begun: Begun, about: dict[str, Any]) -> saving.Saver | None:
+    """What writes the run to disk, if it is to be written; what it comes from is there already."""
+    if path is None:
+        return None
+    if isinstance(begun.at, loop.Outcome) and begun.file == path:
+        return saving.Saver(path, every, about, begun.at.state.iteration, whole=True)
+    return saving.Saver(path, every, about)
+
+
+def _first(oracle: Oracle, setup: SetUp) -> Evaluation | tuple[Evaluation, Status]:
+    """The evaluation at x0; with a status where it is no start."""
+    x0 = setup.x0
+    try:
+        e = oracle.evaluate(double(x0) if setup.in_double else x0)
+    except Stop as stop:  # -inf at x0, or no budget at all
+        value = -math.inf if stop.status is Status.UNBOUNDED else math.nan
+        return Evaluation(x0, value, x0 * math.nan), stop.status
+    return e if e.finite else (Evaluation(x0, e.f, like(e.g, x0)), Status.NONFINITE_START)

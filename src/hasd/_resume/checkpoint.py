@@ -1,0 +1,178 @@
+"""Runs on disk: a `Snapshot` in an npz file without pickle, written so that a crash at any moment loses at most one.
+
+A file carries the format's and the package's version, the configuration of the run and a checksum over everything; what
+does not fit is refused with the reason.  How it takes the place of the last one is seen to in `replacing`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import warnings
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from array_api_compat import device
+
+from .._math.arrays import Array, foreign, hosted, namespace
+from .._run.loop import Outcome
+from .atomic_write import previous, replace, sweep
+from .identity import refuse_other
+from .packing import Packed, pack, unpack
+from .snapshot import Mark, Snapshot
+
+FORMAT = 3
+"""Raised whenever a file of the last version could be misread."""
+MEMBERS = ("about.npy", "checksum.npy", "a0.npy")
+"""What every checkpoint holds; the first of them comes first in the file."""
+
+
+class Unreadable(Exception):
+    """A file that is no checkpoint, or a damaged one."""
+
+
+@dataclass
+class Saver:
+    """Writes a run to disk every so many iterations; a disk that is full is warned of once."""
+
+    path: Path
+    every: int  # iterations
+    configuration: dict[str, Any]
+    written: int = -1  # the newest iteration on disk
+    whole: bool = False  # whether the file that is there is known to be good: only such a one is worth keeping
+    failed: bool = False
+
+    def __post_init__(self) -> None:
+        """Clear away what killed runs left."""
+        sweep(self.path)
+
+    def __call__(self, outcome: Outcome) -> None:
+        """Write where one is due."""
+        if outcome.state.iteration % self.every == 0:
+            self.now(outcome)
+
+    def now(self, outcome: Outcome) -> None:
+        """Write the run as it last was between two iterations, if that is not on disk already."""
+        mark = outcome.mark
+        if mark is None or mark.state.iteration == self.written:
+            return
+        try:
+            self._write(mark)
+        except OSError as error:
+            if not self.failed:
+                self.failed = True
+                warnings.warn(
+                    f"the checkpoint {self.path} could not be written ({error.strerror or error}); the run goes on",
+                    RuntimeWarning,
+                    stacklevel=2,
+                )
+
+    def _write(self, mark: Mark) -> None:
+        write(self.path, mark.snapshot(), self.configuration, keep=self.whole or intact(self.path))
+        self.written, self.whole = mark.state.iteration, True
+
+
+def write(path: Path, snapshot: Snapshot, configuration: dict[str, Any], *, keep: bool) -> None:
+    """One file in place of the last, which becomes the one before if it is to be kept."""
+    tree, arrays = pack(snapshot)
+    own = [i for i, array in enumerate(arrays) if not foreign(array)]
+    columns: dict[str, Any] = {f"a{i}": np.ascontiguousarray(hosted(array)) for i, array in enumerate(arrays)}
+    text = json.dumps({"format": FORMAT, "configuration": configuration, "numpy": own, "tree": tree})
+    about = np.frombuffer(text.encode(), dtype=np.uint8)
+    checksum = _checksum(about, columns)
+    replace(path, lambda file: np.savez(file, about=about, checksum=checksum, **columns), keep=keep)
+
+
+def _checksum(about: np.ndarray, columns: dict[str, np.ndarray]) -> np.ndarray:
+    digest = hashlib.sha256(about.tobytes())
+    for name in sorted(columns):
+        digest.update(f"{name} {columns[name].dtype.str} {columns[name].shape}".encode())
+        digest.update(columns[name].tobytes())
+    return np.frombuffer(digest.digest(), dtype=np.uint8)
+
+
+class Read(NamedTuple):
+    """A run from disk."""
+
+    snapshot: Snapshot
+    newest: bool  # whether from the file itself, not from the one before
+
+
+def read(path: Path, configuration: dict[str, Any], x0: Array) -> Read:
+    """The newest readable one of the pair, if it belongs to this run; arrays as x0 is."""
+    newest = True
+    try:
+        about, columns = _contents(path)
+    except (Unreadable, FileNotFoundError) as damage:
+        newest = False
+        try:
+            about, columns = _contents(previous(path))
+        except FileNotFoundError:
+            raise _none(path, damage) from None
+        except Unreadable as other:
+            raise ValueError(f"neither checkpoint can be read: {damage}; {other}") from None
+        warnings.warn(f"{damage}; going on from {previous(path)}", RuntimeWarning, stacklevel=4)
+    refuse_other(str(path), about["configuration"], configuration)
+    own = set(about["numpy"])
+    arrays = [columns[f"a{i}"] for i in range(len(columns))]
+    given = [array if i in own else _as(x0, array) for i, array in enumerate(arrays)]
+    return Read(unpack(Packed(about["tree"], given)), newest)
+
+
+def _none(path: Path, damage: Exception) -> Exception:
+    return ValueError(str(damage)) if isinstance(damage, Unreadable) else FileNotFoundError(f"no checkpoint at {path}")
+
+
+def _as(x0: Array, array: np.ndarray) -> Array:
+    """An array of x0's library, in its own precision, on x0's device."""
+    return namespace(x0).asarray(array, device=device(x0)) if foreign(x0) else array
+
+
+def _contents(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """What the file holds, its checksum verified."""
+    try:
+        with open(path, "rb") as raw, np.load(raw, allow_pickle=False) as file:
+            columns = {name: file[name] for name in file.files}
+        about, checksum = columns.pop("about"), columns.pop("checksum")
+        fits = np.array_equal(checksum, _checksum(about, columns))
+        contents = json.loads(about.tobytes()) if fits else {}
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise Unreadable(f"{path} is no checkpoint, or damaged ({error.strerror or error})") from error
+    except Exception as error:  # of the zip, zlib, header and shape of bytes that may be any
+        raise Unreadable(f"{path} is no checkpoint, or damaged") from error
+    if not fits:
+        raise Unreadable(f"{path} is damaged: its checksum does not fit")
+    if contents.get("format") != FORMAT:
+        raise ValueError(f"{path} has format {contents.get('format')}, this version of hasd reads format {FORMAT}")
+    return contents, columns
+
+
+def intact(path: Path) -> bool:
+    """Whether there is a checkpoint without damage, of whatever run and format."""
+    try:
+        _contents(path)
+    except (Unreadable, FileNotFoundError):
+        return False
+    except ValueError:  # of another format
+        return True
+    return True
+
+
+def ours(path: Path) -> bool:
+    """Whether the file is, or before some damage was, a checkpoint; an empty one is nobody's."""
+    if not path.is_file():
+        return False
+    try:
+        with open(path, "rb") as raw:
+            head = raw.read(100)
+        with zipfile.ZipFile(path) as archive:
+            return len(set(MEMBERS).intersection(archive.namelist())) >= 2
+    except OSError:
+        return False
+    except Exception:  # no archive, or the end of one is damaged, where its table of contents is
+        return not head or MEMBERS[0].encode() in head

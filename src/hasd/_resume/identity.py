@@ -1,0 +1,76 @@
+"""What a run that goes on must have in common with the one it goes on from, be that a file or a state.
+
+A state of another function, norm or constant would be taken for this one's: its estimate certifies what is not so.
+Whatever differs is refused with the reason.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import is_dataclass
+from typing import Any
+
+import numpy as np
+
+from .._math.arrays import Array, hosted, library, like
+from .._math.geometry import Geometry, Lp, norm2
+from .._run.loop import Outcome
+from .._run.state import Method, Problem
+from .._version import VERSION
+
+ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
+"""Where an object is in memory, which is what it prints as by default: equal ones are elsewhere."""
+SAME = 1e-6
+"""Relative difference of values that another machine's rounding, or a little noise, may make."""
+
+
+def configuration(problem: Problem, method: Method, x0: Array) -> dict[str, Any]:
+    """The settings that two runs must share to be one."""
+    return {
+        "version": VERSION,
+        "method": ADDRESS.sub("", repr(method)) if is_dataclass(method) else method.name,
+        "p": repr(problem.geometry.p),
+        "L": problem.L,
+        "mu": problem.mu,
+        "dimension": x0.shape[0],
+        "dtype": str(x0.dtype),
+        "library": library(x0),
+        "geometry": _measured(problem.geometry, x0),
+    }
+
+
+def _measured(geometry: Geometry, x0: Array) -> str:
+    """A user's geometry by what it does, as its p is a label and it may print as it likes: two norms of one vector."""
+    name = type(geometry).__qualname__
+    if type(geometry) is Lp:
+        return name
+    uneven = like(np.cos(np.arange(1.0, x0.shape[0] + 1.0)), x0)
+    return f"{name} with norms {float(geometry.norm(uneven)):.6g} and {float(geometry.dual_norm(uneven)):.6g}"
+
+
+def refuse_other(where: str, saved: dict[str, Any], now: dict[str, Any]) -> None:
+    """Name the first setting in which the run that is gone on from differs from this one."""
+    for name, value in now.items():
+        if saved.get(name) != value:
+            raise ValueError(f"{where} is of another run: its {name} is {saved.get(name)}, this one's is {value}")
+
+
+def refuse_other_start(where: str, origin: Array, x0: Array) -> None:
+    """Hold x0 against the run's own x_0, from which distances and tolerances are measured."""
+    own, given = hosted(like(origin, x0)), hosted(x0)
+    if not np.array_equal(own, given):
+        i = int(np.flatnonzero(own != given)[0])
+        raise ValueError(f"{where} is of a run from another x0: its x0[{i}] is {own[i]}, this one's is {given[i]}")
+
+
+def refuse_other_function(where: str, outcome: Outcome, problem: Problem) -> None:
+    """Compare f where the run last knew it: the same data, and the same function, give the same value.
+
+    Near a minimum at 0 nothing is left of f but rounding.  Differences are held against f at x_0 therefore, and against
+    what f changes by where x is known to `SAME` only.
+    """
+    state, e = outcome.state, outcome.state.at
+    now = problem.oracle.record(e.x).f
+    size = max(abs(e.f), abs(now), abs(outcome.first))
+    if not abs(now - e.f) <= SAME * (size + e.norm2 * max(norm2(e.x), norm2(e.x - state.origin))):
+        raise ValueError(f"{where} is of another function: at its point f was {e.f!r}, and is {now!r} now")

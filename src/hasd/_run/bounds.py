@@ -1,0 +1,139 @@
+"""What a run has proved so far: f* lies between `lower` and `upper`.
+
+Any evaluated value is an upper bound.  The lower bound is the best of the estimate sequence's certificates (for the
+radius the user vouches for, or without one where mu > 0) and of the single cuts at the evaluated points.  Bounds only
+improve: they are kept across iterations and restarts, however the iterates were made.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from .._math.arrays import Array
+from .._math.doubt import CERTAIN, Doubt, roundings
+from .._math.estimate import Certificate
+from .._math.evaluation import Evaluation
+from ..objectives._operators import quiet
+from .certificate import Cut, cut_at
+from .convexity import Convexity
+from .oracle import Oracle
+from .state import State
+from .status import Status
+
+
+@dataclass
+class Bounds:
+    """An observer of the states; also the stopping criterion on the gap."""
+
+    radius: float | None  # an l_2 bound on ||x_0 - x*||
+    mu: float  # strong convexity w.r.t. l_2
+    gap_tol: float = -math.inf
+    lower: float = -math.inf
+    upper: float = math.inf
+    x: Array = None  # where upper was found
+    doubt: Doubt = CERTAIN  # what upper may be off by
+    certificate: Certificate | None = None  # the estimate that gave the best lower bound of its kind
+    cut: Cut | None = None  # the point whose own cut did
+    near: float = math.inf  # the least gap that the slope at an evaluated point proves by itself
+    near_x: Array = None  # that point
+    convexity: Convexity | None = None  # None: f is convex by construction, or its gradients too coarse to tell
+    oracle: Oracle | None = None  # which knows the curvature that was seen
+    bent: float = 0.0  # the curvature that the bounds were charged for
+    withdrawn: str = ""  # why nothing is certified after all
+
+    @property
+    def known(self) -> bool:
+        """Whether a lower bound can be had at all."""
+        return (self.radius is not None or self.mu > 0.0) and not self.withdrawn
+
+    @property
+    def bend(self) -> float:
+        """The largest curvature seen, by which a user's function is judged, at least mu."""
+        if self.oracle is None or not self.oracle.source.by_curvature:
+            return 0.0
+        return max(self.oracle.bend.largest, self.mu)
+
+    @property
+    def gap(self) -> float:
+        """The certified gap of the best point so far."""
+        return min(self._highest - self.lower, self.near)
+
+    @property
+    def best(self) -> Array:
+        """The point that it is the gap of."""
+        return self.near_x if self.near < self._highest - self.lower else self.x
+
+    @property
+    def _highest(self) -> float:
+        """What the least value is certainly not above."""
+        return self.upper + self.doubt.value + self.bend * self.doubt.value_bend
+
+    @quiet
+    def __call__(self, state: State) -> None:
+        """Take in one state."""
+        bend, at = self.bend, state.at
+        if self.convexity is not None and not self.convexity(at, state.iteration, bend):
+            self._withdraw(self.convexity.violation)
+        value, x = (at.f, at.x) if math.isnan(state.fun) else (state.fun, state.x)
+        if value < self.upper:
+            # of a point that was not evaluated with its gradient, the doubt of the one it was reached from
+            doubt = at.doubt if value == at.f else at.doubt._replace(value=at.doubt.value + 4.0 * at.eps * abs(value))
+            self.upper, self.x, self.doubt = value, x, doubt
+        if not self.known:
+            return
+        if bend != self.bent:  # bounds of before were charged for another curvature
+            self.bent = bend
+            self.charge_anew()
+        self._take(state)
+        if self.lower > self._highest or self.near < 0.0:
+            self.withdraw(max(self.lower, self.upper - self.near), self.upper)
+
+    def charge_anew(self) -> None:
+        """The bounds for the radius and the curvature that are known now."""
+        self.lower, self.near = max(self._lower(self.certificate), self._lower(self.cut)), math.inf
+
+    def _take(self, state: State) -> None:
+        """The bounds of one more state, where they are better."""
+        certificate, cut = state.estimate.certificate(state.origin), self._cut(state)
+        if (lower := self._lower(certificate)) > self._lower(self.certificate):
+            self.certificate, self.lower = certificate, max(self.lower, lower)
+        if (lower := self._lower(cut)) > self._lower(self.cut):
+            self.cut, self.lower = cut, max(self.lower, lower)
+        if (gap := cut.gap(self.radius, self.mu, self.bend)) < self.near:
+            self.near, self.near_x = gap, state.at.x
+
+    def _lower(self, source: Certificate | Cut | None) -> float:
+        """What it proves for the run's own radius and mu."""
+        if source is None:
+            return -math.inf
+        if isinstance(source, Cut):
+            return source.lower(self.radius, self.mu, self.bend)
+        return source.lower(self.radius, self.bend)
+
+    def withdraw(self, lower: float, value: float) -> None:
+        """Certify nothing any more, as a lower bound is above a value."""
+        self._withdraw(
+            f"A lower bound, {lower:.6g}, is above the value {value:.6g}: the radius is too small, mu too large, or "
+            "the function not convex; nothing is certified."
+        )
+
+    def _withdraw(self, why: str) -> None:
+        self.withdrawn = self.withdrawn or why
+        self.lower, self.near = -math.inf, math.inf
+
+    def _cut(self, state: State) -> Cut:
+        """The cut at the evaluated point; without a radius, one that says nothing about any radius."""
+        e = state.at
+        if self.radius is not None:
+            return cut_at(e, state.origin)
+        return Cut(e.f, e.norm2, -math.inf, 0.0, e.doubt, e.eps * roundings(e.x.shape[0]))
+
+    def closed_at(self, e: Evaluation, origin: Array) -> bool:
+        """Whether the certified gap at this very point is small enough."""
+        near = cut_at(e, origin).gap(self.radius, self.mu, self.bend)
+        return not self.withdrawn and min(e.f + e.df(self.bend) - self.lower, near) <= self.gap_tol
+
+    def criterion(self, state: State) -> Status | None:
+        """Whether the gap is small enough."""
+        return Status.GAP if self.gap <= self.gap_tol and not self.withdrawn else None

@@ -1,0 +1,162 @@
+"""What a run certifies: the cut at the returned point, and the gap that it and the estimates prove."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from .._math.doubt import CERTAIN, Doubt, roundings, smallest
+from .._math.geometry import Array, dot, norm2
+
+if TYPE_CHECKING:
+    from .._math.estimate import Certificate
+    from .._math.evaluation import Evaluation
+
+
+EPS = 2.0**-52
+
+
+@dataclass(frozen=True)
+class Cut:
+    """The scalars of the cut at one point that a lower bound needs."""
+
+    f: float  # f(x)
+    slope: float  # ||g||_2
+    tilt: float  # <g, x_0 - x>
+    away: float  # ||x - x_0||_2
+    doubt: Doubt = CERTAIN  # of f and g
+    unit: float = 0.0  # the relative error of slope, tilt and away
+    lost: float = 0.0  # what tilt may have lost to underflow
+
+    def value_doubt(self, bend: float = 0.0) -> float:
+        """What f may be off by, for the curvature that the run has seen."""
+        return self.doubt.value + bend * self.doubt.value_bend
+
+    def gap(self, radius: float | None, mu: float, bend: float = 0.0) -> float:
+        """f(x) - f* <= this, by the slope at x alone: what f may be off by does not matter.
+
+        Within the radius f(x) - f* <= R ||g|| - tilt, with strong convexity f(x) - f* <= ||g||^2/(2 mu).  It is
+        negative where no minimiser can be within the radius.
+        """
+        bounds = [math.inf]
+        for blur, shift in ((self.doubt.true, 0.0), (self.doubt.slope, self.doubt.shift)):
+            blur += bend * self.doubt.slope_bend
+            slope = self.slope * (1.0 + self.unit) + blur
+            if radius is not None:
+                bounds.append(
+                    radius * slope - self.tilt + (self.unit * self.slope + blur) * self.away + self.lost + shift
+                )
+            if mu > 0.0:
+                bounds.append(slope * (slope / (2.0 * mu)) + shift)
+        best = min(bounds)
+        return best + 4.0 * EPS * abs(best) if not math.isnan(best) else math.inf
+
+    def lower(self, radius: float | None, mu: float, bend: float = 0.0) -> float:
+        """f* >= this; rounding is taken off.
+
+        Within the radius f* >= f + tilt - R ||g||; with strong convexity f* >= f - ||g||^2/(2 mu).
+        """
+        blur = self.doubt.slope + bend * self.doubt.slope_bend + self.unit * self.slope
+        slope, f = self.slope + blur, self.f - self.value_doubt(bend)
+        bounds = [-math.inf]
+        if radius is not None:
+            bounds.append(f + self.tilt - (blur + self.unit * self.slope) * self.away - radius * slope - self.lost)
+        if mu > 0.0:
+            bounds.append(f - slope * (slope / (2.0 * mu)) * (1.0 + 4.0 * EPS))
+        best = max(bounds)
+        return best - 4.0 * EPS * abs(best) if math.isfinite(best) else -math.inf
+
+
+def cut_at(e: Evaluation, origin: Array) -> Cut:
+    """The cut at an evaluated point."""
+    away = origin - e.x
+    d = e.x.shape[0]
+    return Cut(e.f, e.norm2, dot(e.g, away), norm2(away), e.doubt, e.eps * roundings(d), 2.0 * d * smallest(e.eps))
+
+
+@dataclass(frozen=True, repr=False)
+class Gap:
+    """A certified bound on f(x) - f* at the returned x: ``res.gap(radius)``.
+
+    ``radius`` is an l_2 bound on ||x_0 - x*||, whatever p.  It may be left out where mu > 0.  All rounding is charged
+    to it: ``res.gap.charge(radius)`` says how much of the number that is.
+    """
+
+    cut: Cut  # at the returned x
+    mu: float  # strong convexity w.r.t. l_2
+    certificates: tuple[Certificate, ...]  # one per epoch, scalars only
+    radius: float | None = None  # the one given to the run
+    withdrawn: bool = False  # whether what was seen of f contradicts the assumptions
+    bend: float = 0.0  # the largest curvature seen between evaluated points, where rounding is judged by it
+    cuts: tuple[Cut, ...] = ()  # at other points of the run
+
+    def __repr__(self) -> str:
+        known = self.radius is not None or self.mu > 0.0
+        return f"<certified: {self():.3g}>" if known else "<certified for a radius: res.gap(radius)>"
+
+    def lower(self, radius: float | None = None) -> float:
+        """The best certified lower bound on f*; -inf where nothing is known yet.
+
+        A radius that the run contradicts is a ValueError which names the smallest one that it allows.
+        """
+        radius = self._radius(radius)
+        if self.withdrawn:
+            return -math.inf
+        best = self._lower(radius)
+        if radius is not None and self.contradicts(radius):
+            raise ValueError(
+                f"radius = {radius:.6g} is contradicted by the run: no minimiser is within that distance of x0. "
+                f"The smallest radius that the run allows is {self._smallest(radius):.6g}."
+            )
+        return best
+
+    @property
+    def _highest(self) -> float:
+        """What the true f(x) is certainly not above."""
+        return self.cut.f + self.cut.value_doubt(self.bend)
+
+    def _radius(self, radius: float | None) -> float | None:
+        radius = self.radius if radius is None else radius
+        if radius is None and self.mu == 0.0:
+            raise ValueError("gap() needs radius, an l_2 bound on the distance from x0 to a minimiser, because mu = 0")
+        if radius is not None and not radius >= 0.0:
+            raise ValueError(f"radius must be a non-negative number, got {radius!r}")
+        return radius
+
+    def _lower(self, radius: float | None) -> float:
+        bounds = [certificate.lower(radius, self.bend) for certificate in self.certificates]
+        bounds += [cut.lower(radius, self.mu, self.bend) for cut in (self.cut, *self.cuts)]
+        return max(bounds)
+
+    def contradicts(self, radius: float | None) -> bool:
+        """Whether the run proves that no minimiser is so near to x0; without a radius, that mu is too large."""
+        return self._lower(radius) > self._highest or self.cut.gap(radius, self.mu, self.bend) < 0.0
+
+    def _smallest(self, low: float) -> float:
+        """The least radius, from one that is contradicted upwards, that is not; lower bounds fall as it grows."""
+        high = max(2.0 * low, self.cut.away, math.ulp(0.0))
+        while self.contradicts(high) and math.isfinite(high):
+            low, high = high, 2.0 * high
+        for _ in range(60):
+            middle = 0.5 * (low + high)
+            low, high = (middle, high) if self.contradicts(middle) else (low, middle)
+        return high
+
+    def __call__(self, radius: float | None = None) -> float:
+        """f(x) minus the best lower bound, with what f(x) itself may be off by, or what the slope at x proves."""
+        lower = self.lower(radius)
+        if self.withdrawn or (radius is None and self.radius is None and self.contradicts(None)):
+            return math.inf
+        gap = min(self.cut.gap(self._radius(radius), self.mu, self.bend), self._highest - lower)
+        return math.inf if math.isnan(gap) else gap
+
+    def charge(self, radius: float | None = None) -> float:
+        """How much of ``gap(radius)`` is there on account of rounding: it would be so much less in exact arithmetic."""
+        radius, gap = self._radius(radius), self(radius)
+        if self.withdrawn:
+            return math.inf
+        exact = [replace(cut, doubt=CERTAIN, unit=0.0) for cut in (self.cut, *self.cuts)]
+        lower = [cut.lower(radius, self.mu) for cut in exact]
+        lower += [c.lower(radius, self.bend) + c.charged(radius, self.bend) for c in self.certificates]
+        return min(max(gap - min(self.cut.f - max(lower), exact[0].gap(radius, self.mu)), 0.0), gap)

@@ -1,0 +1,126 @@
+"""The counted first-order oracle.
+
+A method asks for an `Evaluation` (x, f, g) or for a value, and passes the evaluation along; nothing is looked up by
+comparing points.  Counts are exact: what the method asked for (`nfev`, `njev`, `nprod`) and what only the record
+asked for (`nrecord`) add up to what the user's function saw.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from .._math.arrays import (
+    Array,
+)
+from .._math.evaluation import NO_BEND, Bend, Evaluation, reachable, sizes_of
+from .._math.geometry import norm2
+from .sources import (
+    Source,
+    refuse_late,
+)
+from .status import Status, Stop
+
+
+@dataclass
+class Oracle:
+    """What a method sees of the function, with the budgets."""
+
+    source: Source
+    maxfun: float = math.inf
+    deadline: float = math.inf  # on time.perf_counter()
+    recorded: tuple[int, int, int] = (0, 0, 0)  # what only the record asked for
+    best: Evaluation | None = field(default=None)  # lowest finite f the method evaluated with its gradient
+    lowest: tuple[float, Array | None] = (math.inf, None)  # lowest finite f of the points evaluated without one
+    bend: Bend = NO_BEND  # the curvature seen, by which the rounding of a user's function is judged
+
+    @property
+    def counts(self) -> tuple[int, int, int]:
+        """(nfev, njev, nprod) asked for by the method."""
+        nfev, njev, nprod = self.source.counts
+        off = self.recorded
+        return nfev - off[0], njev - off[1], nprod - off[2]
+
+    @property
+    def nrecord(self) -> int:
+        """Evaluations made for the record alone."""
+        return self.recorded[0]
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether no time is left."""
+        return time.perf_counter() >= self.deadline
+
+    def _check_budget(self, price: int = 1) -> None:
+        if self.maxfun < math.inf and self.counts[0] + price > self.maxfun:
+            raise Stop(Status.MAXFUN)
+        refuse_late(self.deadline)
+
+    def evaluate(self, x: Array) -> Evaluation:
+        """f and g at x, counted against the budget."""
+        self._check_budget(self.source.price(x))
+        e = self.evaluation(x, *self.source.value_and_grad(x, self.deadline))
+        if e.f == -math.inf:
+            raise Stop(Status.UNBOUNDED)
+        if e.finite and (self.best is None or e.f < self.best.f):
+            self.best = e
+        if self.source.by_curvature and e.finite:
+            self.bend = self.bend.after(e)
+        return e
+
+    def value(self, x: Array) -> float:
+        """f at x, counted against the budget; NaN at infinity, where no minimum is attained."""
+        self._check_budget()
+        f = self.source.value(x)
+        if f == -math.inf:
+            raise Stop(Status.UNBOUNDED)
+        if not reachable(x):
+            return math.nan
+        if f < self.lowest[0]:
+            self.lowest = (f, x)
+        return f
+
+    def evaluation(self, x: Array, f: float, g: Array, image: float | None = None) -> Evaluation:
+        """The function at x, with the precision it was computed in and what it may be off by."""
+        e = Evaluation(x, f, g, self.source.precision, self.source.doubt(x, f, g, image))
+        if image is not None and self.source.by_curvature and e.finite:  # a method's own, on images of an operator
+            self.bend = self.bend.after(e)
+        return e
+
+    def charge(self) -> None:
+        """Count one evaluation that a method makes by itself, on images it keeps."""
+        self._check_budget()
+        self.source.charge()
+
+    def record(self, x: Array) -> Evaluation:
+        """f and g at x for the record: outside the method's counts and budget."""
+        return self._off_the_books(lambda: self.evaluation(x, *self.source.value_and_grad(x)))
+
+    def probe(self, e: Evaluation) -> None:
+        """See some curvature of a function of the user's that was evaluated at one point only."""
+        if e.finite and self.source.by_curvature and self.bend.pairs == 0 and not self.exhausted:
+            step = e.eps ** (1.0 / 3.0) * max(1.0, norm2(e.x)) / math.sqrt(e.x.shape[0])
+            there = self.record(e.x + step)
+            self.bend = Bend(last=e).after(there) if there.finite else self.bend
+
+    def sharpen(self, e: Evaluation) -> Evaluation | None:
+        """The same evaluation with less doubt, where the objective can: for the record, and at most once a run."""
+        sharpen = getattr(getattr(self.source, "objective", None), "sharpen", None)
+        found = None if sharpen is None else self._off_the_books(lambda: sharpen(e.x, sizes_of(e.x, e.f, e.g)))
+        return None if found is None else Evaluation(e.x, found[0], found[1], self.source.precision, found[2])
+
+    def record_value(self, x: Array) -> float:
+        """f at x for the record."""
+        return self._off_the_books(lambda: self.source.value(x))
+
+    def _off_the_books(self, call: Callable[[], Any]) -> Any:
+        before = self.source.counts
+        try:
+            return call()
+        finally:
+            after = self.source.counts
+            a, b, c = (old + new - was for old, new, was in zip(self.recorded, after, before, strict=True))
+            self.recorded = (a, b, c)

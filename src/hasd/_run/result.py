@@ -1,0 +1,170 @@
+"""From the end of a run to the result: one point, and everything that is said of it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+from scipy.optimize import OptimizeResult
+
+from .._math.arrays import Array, fresh, like
+from .._math.evaluation import Evaluation
+from .._resume.snapshot import Memory
+from ..objectives._operators import quiet
+from .bounds import Bounds
+from .certificate import Gap, cut_at
+from .gradient_check import find_misfit
+from .loop import Outcome
+from .state import Method, Problem
+from .status import Status
+from .stopping import Tolerances
+from .trace import Recorder
+
+
+@quiet
+def answer(
+    problem: Problem,
+    method: Method,
+    outcome: Outcome,
+    recorder: Recorder,
+    wanted: Tolerances,
+    x0: Array,
+    goal: str,
+    why: str,
+) -> OptimizeResult:
+    """The result of a run from x0, in whose library and precision x is handed back."""
+    state, bounds = outcome.state, recorder.bounds
+    e = _in_precision_of(x0, _returned(problem, outcome, wanted, goal), problem)
+    if outcome.status in (Status.CONVERGED, Status.GAP, Status.PRECISION):
+        problem.oracle.probe(e)
+    if (e.finite and e.norm2 == 0.0) or outcome.status in (Status.CONVERGED, Status.GAP, Status.PRECISION):
+        outcome.status = wanted.success if wanted.met(problem, state, e) else Status.PRECISION
+    stuck, withdrawn = outcome.status is Status.PRECISION, bool(bounds.withdrawn)
+    misfit = _misfit(problem, e, bounds) if stuck or (withdrawn and not outcome.status.success) else ""
+    if stuck:
+        outcome.status = Status.GRADIENT if misfit else Status.NONCONVEX if withdrawn else Status.PRECISION
+    columns = recorder.columns() if recorder.rows > 0 else None
+    certificates = (*state.certificates, state.estimate.certificate(state.origin))
+    proofs = tuple(certificate for certificate in (*certificates, bounds.certificate) if certificate is not None)
+    cuts = () if bounds.cut is None else (bounds.cut,)
+    gap = Gap(cut_at(e, state.origin), problem.mu, proofs, bounds.radius, withdrawn, bounds.bend, cuts)
+    if bounds.known and gap.contradicts(bounds.radius):  # at the returned point only
+        bounds.withdraw(gap.cut.f, gap.cut.f)
+        gap = replace(gap, withdrawn=True)
+    return _build(
+        problem,
+        method,
+        e,
+        outcome.status,
+        " ".join(filter(None, (misfit, bounds.withdrawn, state.note, why, getattr(problem.objective, "note", "")))),
+        nit=state.iteration,
+        L=state.L,
+        weight=state.weight,
+        psi=state.psi,
+        gap=_sharpened(problem, e, state.origin, gap) if bounds.known else gap,
+        state=replace(state, counts=problem.oracle.counts, memory=Memory.of(problem, bounds, outcome)),
+        trace=columns,
+    )
+
+
+@quiet
+def unstarted(
+    problem: Problem, method: Method, recorder: Recorder, start: Evaluation, status: Status
+) -> OptimizeResult:
+    """The result where x0 itself is no start."""
+    gap = Gap(cut_at(start, start.x), problem.mu, ())
+    nothing = {
+        "nit": 0,
+        "L": problem.L,
+        "weight": 0.0,
+        "psi": 0.0,
+        "gap": gap,
+        "state": None,
+        "trace": recorder.columns() if recorder.rows > 0 else None,
+    }
+    return _build(problem, method, start, status, "", **nothing)
+
+
+def _sharpened(problem: Problem, e: Evaluation, origin: Array, gap: Gap) -> Gap:
+    """The gap with less rounding in it, where rounding is most of it and can be told from the last digits of f."""
+    if not (2.0 * gap.charge() > gap() > 2.0 * e.eps * abs(e.f)) or problem.oracle.exhausted:
+        return gap
+    sharper = problem.oracle.sharpen(e)
+    return gap if sharper is None else replace(gap, cut=cut_at(sharper, origin), cuts=(*gap.cuts, gap.cut))
+
+
+def _misfit(problem: Problem, e: Evaluation, bounds: Bounds) -> str:
+    """What is wrong with the gradient of a user's function where a run is stuck; empty where nothing is."""
+    oracle = problem.oracle
+    if problem.objective is not None or not e.finite or oracle.exhausted or getattr(oracle.source, "jac", None) is None:
+        return ""
+    misfit = find_misfit(oracle.record_value, e, bounds.bend)
+    return "" if misfit is None else str(misfit)
+
+
+def _returned(problem: Problem, outcome: Outcome, wanted: Tolerances, goal: str) -> Evaluation:
+    """The point handed back: the one that met the tolerance, or the best one by the goal.  Never worse than x0.
+
+    What was evaluated on cached images is evaluated anew, from x.
+    """
+    state, record = outcome.state, problem.oracle.record
+    cached = getattr(state, "point", None) is not None
+    if outcome.status is Status.GAP and not wanted.gradient and (there := record(wanted.bounds.best)).finite:
+        return there
+    if outcome.status.success or goal == "gradient":
+        e = state.at if outcome.status.success else outcome.smallest[1]
+        return record(e.x) if cached else e
+    best, (lowest, where) = problem.oracle.best, problem.oracle.lowest
+    known = [e.f for e in (best,) if e is not None] + [state.fun]
+    if where is not None and lowest < min(known, key=lambda f: math.inf if math.isnan(f) else f):
+        there = record(where)
+        if there.finite:
+            return there
+    last = state.at if state.at.x is state.x and not cached else record(state.x)
+    lowest_known = best if best is not None and not (last.finite and last.f <= best.f) else last
+    return _flattest(problem, outcome, lowest_known) if outcome.status is Status.PRECISION else lowest_known
+
+
+def _flattest(problem: Problem, outcome: Outcome, e: Evaluation) -> Evaluation:
+    """The point of smallest gradient, where its value is told from the lowest by rounding alone; e, the lowest, else.
+
+    A run that ends at machine precision has wandered among such points, and their gradients differ by far more than
+    their values do.
+    """
+    if outcome.smallest[1].x is e.x:
+        return e
+    flat = problem.oracle.record(outcome.smallest[1].x)
+    bend = problem.oracle.bend.largest
+    same = flat.finite and flat.f - e.f <= flat.df(bend) + e.df(bend) and flat.f <= outcome.first
+    return flat if same and flat.norm2 < e.norm2 else e
+
+
+def _in_precision_of(x0: Array, e: Evaluation, problem: Problem) -> Evaluation:
+    """The evaluation at x rounded to x0's numbers, where the method worked in better ones; x0's where that is lower."""
+    if e.x.dtype == x0.dtype:
+        return e
+    rounded = problem.oracle.record(like(e.x, x0))
+    if e.finite and not rounded.f <= e.f:  # so near to the minimiser that rounding may have lost all that was gained
+        start = problem.oracle.record(x0)
+        return start if start.f < rounded.f else rounded
+    return rounded
+
+
+def _build(problem: Problem, method: Method, e: Evaluation, status: Status, note: str, **fields: Any) -> OptimizeResult:
+    nfev, njev, nprod = problem.oracle.counts
+    return OptimizeResult(
+        x=fresh(e.x),
+        fun=e.f,
+        jac=fresh(e.g),
+        nfev=nfev,
+        njev=njev,
+        nrecord=problem.oracle.nrecord,
+        nprod=nprod,
+        status=status.code,
+        success=status.success,
+        message=f"{status.message} {note}".strip(),
+        method=method.name,
+        p=problem.geometry.p,
+        **fields,
+    )

@@ -1,0 +1,298 @@
+"""Where values come from: a user's callable or one of our objectives, each with exact counts of its own."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+from scipy.optimize import approx_fprime
+
+from .._checks import shown
+from .._math.arrays import (
+    Array,
+    detached,
+    foreign,
+    fresh,
+    hosted,
+    library,
+    like,
+    namespace,
+    plain,
+    resolution,
+    to_numpy,
+)
+from .._math.doubt import Doubt, Sizes, doubt_of_differences, doubt_of_function
+from .._math.evaluation import sizes_of
+from .status import Status, Stop
+
+
+class Source(Protocol):
+    """Where values come from: a user's callable or one of our objectives, with its own counts."""
+
+    @property
+    def counts(self) -> tuple[int, int, int]:
+        """(nfev, njev, nprod) so far."""
+        ...
+
+    def value(self, x: Array) -> float:
+        """f(x)."""
+        ...
+
+    def value_and_grad(self, x: Array, deadline: float = math.inf) -> tuple[float, Array]:
+        """f(x) and grad f(x); what takes several evaluations begins none of them after the deadline."""
+        ...
+
+    def charge(self) -> None:
+        """Count one evaluation of both without making it."""
+        ...
+
+    def resume(self, counts: tuple[int, int, int]) -> None:
+        """Go on counting from there."""
+        ...
+
+    def price(self, x: Array) -> int:
+        """How many evaluations value and gradient together are counted as."""
+        ...
+
+    @property
+    def precision(self) -> float:
+        """The relative error of its values beyond that of x's own numbers."""
+        ...
+
+    @property
+    def by_curvature(self) -> bool:
+        """Whether its rounding is judged by the curvature that is seen, and not by its data."""
+        ...
+
+    def doubt(self, x: Array, f: float, g: Array, image: float | None = None) -> Doubt:
+        """What f and g may be off by; image: as in `Objective.doubt`."""
+        ...
+
+
+def refuse_late(deadline: float) -> None:
+    """Stop where the clock has reached the deadline."""
+    if time.perf_counter() >= deadline:
+        raise Stop(Status.TIME)
+
+
+def as_scalar(value: Any, name: str = "fun") -> float:
+    """What the user's function returned, as a float; anything but one real number is an error."""
+    if type(value) is float:
+        return value
+    if isinstance(value, tuple):
+        hint = "; does fun return f and g? Give jac=True" if name == "fun" else ""
+        raise TypeError(f"{name} must return one number, got a tuple of {len(value)}{hint}")
+    value = detached(value)
+    array = value if foreign(value) else plain(value, f"what {name} returns")
+    if math.prod(array.shape) != 1:
+        raise TypeError(f"{name} must return one number, got an array of shape {tuple(array.shape)}")
+    if not _real(array):
+        raise TypeError(f"{name} must return one real number, got {shown(value)}")
+    return float(namespace(array).reshape(array, ()))
+
+
+def _real(array: Array) -> bool:
+    """Whether its numbers are real."""
+    if type(array) is np.ndarray:
+        return array.dtype.kind in "buif"
+    return bool(namespace(array).isdtype(array.dtype, ("bool", "integral", "real floating")))
+
+
+def _floating(array: Any) -> bool:
+    """Whether it is an array of real numbers that are not whole."""
+    if isinstance(array, np.ndarray):
+        return array.dtype.kind == "f"
+    return foreign(array) and bool(namespace(detached(array)).isdtype(array.dtype, "real floating"))
+
+
+def as_gradient(value: Any, x: Array) -> Array:
+    """What the user's jac returned, as a fresh vector shaped like x (callers may reuse their buffer)."""
+    value = detached(value)
+    array = value if foreign(value) else plain(value, "what jac returns")
+    if library(array) != library(x):
+        array = hosted(array)
+    if not _real(array):
+        raise TypeError(f"jac must return an array of real numbers, got dtype {array.dtype}")
+    shape = tuple(array.shape) or (1,)  # SciPy takes a number for the gradient of one variable
+    if shape != tuple(x.shape):
+        raise ValueError(f"jac must return an array of shape {tuple(x.shape)}, as x0 has, got shape {shape}")
+    if type(x) is np.ndarray:
+        return _narrowed(array, x.dtype).reshape(shape)
+    return fresh(namespace(x).reshape(like(array, x), shape))
+
+
+def _narrowed(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """A copy in that type.  What is not 0 does not become 0: a gradient that vanishes says that x is a minimiser."""
+    with np.errstate(all="ignore"):  # too large for the type: inf, and the trial is rejected
+        narrow = np.array(array, dtype=dtype)
+    if array.dtype != dtype and (lost := (narrow == 0.0) & (array != 0.0)).any():
+        narrow[lost] = np.copysign(np.finfo(dtype).smallest_subnormal, array[lost])
+    return narrow
+
+
+def _step(size: Any, eps: float) -> Any:
+    """Over how far the difference in one variable of that size is taken."""
+    return math.sqrt(eps) * np.maximum(1.0, size)
+
+
+@dataclass
+class BlackBox:
+    """A user's function.  It is handed a copy of x, so that it may write into its argument."""
+
+    fun: Callable[..., Any]
+    jac: Callable[..., Any] | bool | None  # True: fun returns (f, g); None: finite differences
+    args: tuple[Any, ...] = ()
+    nfev: int = 0
+    njev: int = 0
+    precision: float = 0.0  # a black box is taken to be as good as its argument, or as the gradient that it returns
+    errstate: Any = field(default_factory=np.geterr)  # the caller's, for the caller's own code
+    by_curvature: ClassVar[bool] = True
+
+    def doubt(self, x: Array, f: float, g: Array, image: float | None = None) -> Doubt:
+        """That of a user's function, with what differences add."""
+        at = sizes_of(x, f, g, self.precision)
+        if self.jac is not None:
+            return doubt_of_function(at)
+        return doubt_of_differences(at, _step(0.0, at.eps), _step(at.top, at.eps))
+
+    def price(self, x: Array) -> int:
+        """Evaluations of fun that value and gradient together take."""
+        return x.shape[0] + 1 if self.jac is None else 1
+
+    def _call(self, function: Callable[..., Any], x: Array) -> Any:
+        with np.errstate(**self.errstate):
+            return function(fresh(x), *self.args)
+
+    @property
+    def counts(self) -> tuple[int, int, int]:
+        """(nfev, njev, 0): a black box has no products to count."""
+        return self.nfev, self.njev, 0
+
+    def resume(self, counts: tuple[int, int, int]) -> None:
+        """Go on counting from there."""
+        self.nfev, self.njev, _ = counts
+
+    def charge(self) -> None:
+        """One evaluation of value and gradient."""
+        self.nfev += 1
+        self.njev += 1
+
+    def value(self, x: Array) -> float:
+        """f(x); where fun returns the gradient too, it is counted and dropped."""
+        if self.jac is True:
+            return self.value_and_grad(x)[0]
+        self.nfev += 1
+        return as_scalar(self._call(self.fun, x))
+
+    def value_and_grad(self, x: Array, deadline: float = math.inf) -> tuple[float, Array]:
+        """f(x) and grad f(x)."""
+        if self.jac is True:
+            self.charge()
+            pair = self._call(self.fun, x)
+            try:
+                f, g = pair
+            except (TypeError, ValueError):
+                raise TypeError("with jac=True, fun must return the pair (f, g)") from None
+            return as_scalar(f), self._gradient(g, x)
+        f = self.value(x)
+        if callable(self.jac):
+            self.njev += 1
+            return f, self._gradient(self._call(self.jac, x), x)
+        g = as_gradient(self._differences(x, f, deadline), x)
+        self.njev += 1
+        return f, g
+
+    def _gradient(self, value: Any, x: Array) -> Array:
+        """The gradient like x; one in coarser numbers tells that the function is computed in such."""
+        if getattr(value, "dtype", x.dtype) != x.dtype and _floating(value):
+            self.precision = max(self.precision, resolution(detached(value)))
+        return as_gradient(value, x)
+
+    def _differences(self, x: Array, f: float, deadline: float) -> Array:
+        """The slopes of chords of f: one more evaluation for each variable."""
+        start = to_numpy(x).astype(np.float64)
+        step = _step(np.abs(start), resolution(x))
+        step = to_numpy(like(start + step, x)) - start  # as x's own numbers will have it
+        known = [f]  # SciPy asks for f(x) first, which is known
+
+        def value(y: np.ndarray) -> float:
+            if known:
+                return known.pop()
+            refuse_late(deadline)
+            try:
+                return self.value(like(y, x))
+            except StopIteration as error:
+                raise _Carried(error) from error
+
+        try:
+            with np.errstate(invalid="ignore"):  # inf - inf near a pole: a NaN slope, rejected like any other
+                return approx_fprime(start, value, step)
+        except _Carried as carried:
+            raise carried.error from None
+
+
+class _Carried(Exception):
+    """A StopIteration of the user's on its way through SciPy, whose loops would take it for their own end."""
+
+    def __init__(self, error: StopIteration):
+        super().__init__()
+        self.error = error
+
+
+@dataclass
+class ObjectiveSource:
+    """One of our objectives, on a copy that counts for this run alone."""
+
+    objective: Any
+    nfev: int = 0
+    njev: int = 0
+    mu: float = 0.0  # strong convexity that the user vouches for
+    precision: float = field(init=False)  # that of products with the objective's matrix
+    by_curvature: bool = field(init=False)  # where its data do not tell
+
+    def __post_init__(self) -> None:
+        """Count from zero, whatever the caller did with the objective before."""
+        self.objective = self.objective.counted()
+        self.precision = getattr(self.objective, "precision", 0.0)
+        self.by_curvature = self.objective.doubt(Sizes(0.0, 0.0, 0.0, 0.0, 1, 0.0)) is None
+
+    def doubt(self, x: Array, f: float, g: Array, image: float | None = None) -> Doubt:
+        """From the objective's data, or where they do not tell as for any function."""
+        at = sizes_of(x, f, g)
+        known = self.objective.doubt(at, image)
+        if known is None:
+            return doubt_of_function(at._replace(eps=max(at.eps, self.precision)))
+        # a cut with more curvature than the ridge's needs the gradient at x itself, not at an image nearby
+        return known._replace(slope=known.true, shift=math.inf) if self.mu > self.objective.ridge else known
+
+    def price(self, x: Array) -> int:
+        """One evaluation gives both."""
+        return 1
+
+    @property
+    def counts(self) -> tuple[int, int, int]:
+        """(nfev, njev, nprod)."""
+        return self.nfev, self.njev, self.objective.nprod
+
+    def resume(self, counts: tuple[int, int, int]) -> None:
+        """Go on counting from there."""
+        self.nfev, self.njev, self.objective.nprod = counts
+
+    def value(self, x: Array) -> float:
+        """f(x): one product."""
+        self.nfev += 1
+        return self.objective(x)
+
+    def charge(self) -> None:
+        """One evaluation of value and gradient."""
+        self.nfev += 1
+        self.njev += 1
+
+    def value_and_grad(self, x: Array, deadline: float = math.inf) -> tuple[float, Array]:
+        """f(x) and grad f(x), in one evaluation."""
+        self.charge()
+        return self.objective.value_and_grad(x)

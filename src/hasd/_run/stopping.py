@@ -1,0 +1,70 @@
+"""When a run ends: small criteria, each `state -> Status | None`.  Budgets on evaluations and time are the oracle's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from .._math.evaluation import Evaluation
+from .loop import Criterion
+from .state import Problem, State
+from .status import Status
+
+if TYPE_CHECKING:
+    from .bounds import Bounds
+
+DEFAULT_TOL = 1e-6
+"""Where the user asks for nothing else."""
+
+
+@dataclass(frozen=True)
+class Tolerances:
+    """What the user asked for: a small gradient, a small certified gap, or both."""
+
+    tol: float  # relative to the gradient at x_0; 0: not asked for
+    gtol: float  # absolute; 0: not asked for
+    bounds: Bounds  # with gap_tol; negative: not asked for
+
+    @property
+    def gap(self) -> bool:
+        """Whether a gap is asked for."""
+        return self.bounds.gap_tol >= 0.0
+
+    @property
+    def gradient(self) -> bool:
+        """Whether a gradient is asked for."""
+        return max(self.tol, self.gtol) > 0.0
+
+    @property
+    def success(self) -> Status:
+        """What a run that met them ended with."""
+        return Status.GAP if self.gap else Status.CONVERGED
+
+    def __call__(self, state: State) -> Status | None:
+        """Whether they are met.  A gap alone may be that of any point so far; g = 0 always ends a run."""
+        if self.gap and not self.gradient:
+            return self.bounds.criterion(state)
+        if not self._within(state.grad_norm, state.grad_norm0):
+            return None
+        return self.success if not self.gap or self.bounds.closed_at(state.at, state.origin) else None
+
+    def met(self, problem: Problem, state: State, e: Evaluation) -> bool:
+        """Whether they are met by what is handed back, whatever cached images or numbers of more digits said."""
+        if not e.finite or (self.gap and not self.bounds.closed_at(e, state.origin)):
+            return False
+        if e.norm2 == 0.0 or (self.gap and not self.gradient):
+            return True
+        return self._within(problem.geometry.dual_norm(e.g), state.grad_norm0)
+
+    def _within(self, grad_norm: float, grad_norm0: float) -> bool:
+        """||g||_{p*} <= max(tol ||g_0||_{p*}, gtol)."""
+        return grad_norm <= max(self.tol * grad_norm0, self.gtol)
+
+
+def iterations(maxiter: float) -> Criterion:
+    """At most so many iterations."""
+
+    def criterion(state: State) -> Status | None:
+        return Status.MAXITER if state.iteration >= maxiter else None
+
+    return criterion

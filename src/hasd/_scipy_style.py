@@ -1,0 +1,110 @@
+"""SciPy's conventions: what ``scipy.optimize.minimize(..., method=hasd.minimize)`` hands over, and what it wants back.
+
+SciPy calls a method of one's own as ``method(fun, x0, args=, jac=, hess=, hessp=, bounds=, constraints=, callback=,
+**options)`` with ``bounds=None`` and ``constraints=()`` where there are none, with its ``tol`` among the options, with
+``jac=None`` for "2-point", "3-point" and "cs", and for ``jac=True`` with a function that remembers its last point.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable, Sized
+from functools import partial
+from typing import Any
+
+import numpy as np
+from scipy.optimize import OptimizeResult
+
+from ._math.arrays import Array, fresh, like
+from ._run.oracle import Oracle
+from ._run.state import State
+from ._run.status import Status, Stop
+
+RENAMED = {
+    "maxfev": "maxfun",
+    "iprint": "disp",
+    "return_all": "trace or callback",
+    "ftol": "tol or gtol, which look at the gradient, or gap_tol",
+    "xtol": "tol or gtol, which look at the gradient, or gap_tol",
+    "xrtol": "tol or gtol, which look at the gradient, or gap_tol",
+}
+"""Options of SciPy's methods, and what to give here."""
+
+
+def unwrapped(fun: Any, jac: Any) -> tuple[Any, Any]:
+    """The user's own function again, where SciPy wrapped one that returns (f, g): calls are then counted exactly."""
+    kind = type(fun)  # the class is private to SciPy: known by its name, and should that change, the wrapper works too
+    if kind.__name__ == "MemoizeJac" and kind.__module__.startswith("scipy.") and jac == fun.derivative:
+        return fun.fun, True
+    return fun, jac
+
+
+def refuse_foreign(bounds: Any, constraints: Any, options: dict[str, Any]) -> None:
+    """What SciPy's minimize knows and this one does not, said plainly."""
+    if bounds is not None and _binding(bounds):
+        raise ValueError("bounds must not be given: hasd minimises without bounds; L-BFGS-B takes them")
+    if constraints is not None and not (isinstance(constraints, Sized) and len(constraints) == 0):
+        raise ValueError("constraints must not be given: hasd minimises without constraints; SLSQP takes them")
+    if "options" in options:
+        raise TypeError("options must be given as keywords of their own: minimize(fun, x0, maxiter=100)")
+    for name in options:
+        if name in RENAMED:
+            raise TypeError(f"unknown option {name!r}: give {RENAMED[name]}")
+
+
+def _binding(bounds: Any) -> bool:
+    """Whether some bound is finite; what cannot be read counts as one."""
+    try:
+        lower, upper = (bounds.lb, bounds.ub) if hasattr(bounds, "lb") else zip(*bounds, strict=True)
+        low, high = np.array(lower, dtype=float), np.array(upper, dtype=float)  # None becomes NaN
+    except (TypeError, ValueError):
+        return True
+    return not (np.all(np.isnan(low) | np.isneginf(low)) and np.all(np.isnan(high) | np.isposinf(high)))
+
+
+def ignored(hess: Any, hessp: Any) -> str:
+    """A sentence for the message where second derivatives were given."""
+    given = [name for name, value in (("hess", hess), ("hessp", hessp)) if value is not None]
+    return f"Ignored: {' and '.join(given)}, as the method is of first order." if given else ""
+
+
+def callback(given: Callable[..., Any] | None, oracle: Oracle, x0: Array) -> Callable[[State], None] | None:
+    """The user's callback in SciPy's two forms, given x as x0 is; StopIteration becomes our Stop."""
+    if given is None:
+        return None
+    with_result = wants_result(given)
+
+    def call(state: State) -> None:
+        x = fresh(like(state.x, x0))
+        tell = partial(given, x)
+        if with_result:
+            fun = oracle.record_value(state.x) if math.isnan(state.fun) else state.fun
+            tell = partial(given, intermediate_result=OptimizeResult(x=x, fun=fun))
+        try:
+            tell()
+        except StopIteration as stop:
+            raise Stop(Status.CALLBACK) from stop
+
+    return call
+
+
+def wants_result(given: Callable[..., Any]) -> bool:
+    """Whether a callback is of SciPy's newer form, which takes ``intermediate_result``."""
+    try:
+        return set(inspect.signature(given).parameters) == {"intermediate_result"}
+    except (TypeError, ValueError):  # some built-ins do not tell
+        return False
+
+
+def summary(res: OptimizeResult) -> str:
+    """What ``disp=True`` prints, in SciPy's words."""
+    return "\n".join(
+        (
+            res.message,
+            f"         Current function value: {res.fun:f}",
+            f"         Iterations: {res.nit}",
+            f"         Function evaluations: {res.nfev}",
+            f"         Gradient evaluations: {res.njev}",
+        )
+    )

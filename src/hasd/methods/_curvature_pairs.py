@@ -1,0 +1,98 @@
+"""The inverse Hessian of limited memory, made of the last pairs of steps and changes of the gradient."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg.blas import dtrsv
+
+from .._math.arrays import Array, like, namespace, to_numpy
+from ..objectives._images import Small
+
+ROOM = 20
+"""Pairs that a store is made for at first: a larger memory gets more as it fills, not the machine's at once."""
+
+
+class PairStore:
+    """Rows s_0, y_0, s_1, y_1, ... in float64: an append-only buffer that several versions of the pairs share."""
+
+    def __init__(self, room: int, d: int):
+        """Room for so many rows, none in use."""
+        self.rows = np.empty((room, d))
+        self.used = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """Steps s = x_{t+1} - x_t with the changes y = g_{t+1} - g_t of the gradient, and the H_t they make.
+
+    H = c I + (S, c Y) M (S, c Y)^T, where M is made of triu(S^T Y) and Y^T Y, and c = <s, y>/<y, y> is the newest
+    pair's: what the two loops compute, in three products (Byrd, Nocedal & Schnabel 1994, Theorem 2.2).
+    A pair is kept divided by ||y||, which H does not see: the squares in Y^T Y are then safe at any scale of f.
+    Gradients are measured in a unit that f's scale scales, a power of two: no bit of H g depends on that scale.
+    """
+
+    rows: Array  # s_0, y_0, s_1, y_1, ..., oldest first
+    inner: Small  # <s_i, y_j> where i <= j, else 0; and <y_i, y_j>
+    unit: float = 1.0  # of gradients: the power of two at or below the first ||y||
+    store: PairStore | None = None  # what the rows are a view of, in NumPy
+    end: int = 0  # the row of the store after our last
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return self.inner.shape[1]
+
+    def append(self, s: Array, y: Array, size: float, memory: int) -> Pairs:
+        """The newest pairs up to that memory, one with ||y|| = size among them."""
+        k = min(len(self), memory - 1)
+        unit = self.unit if len(self) else math.ldexp(0.5, math.frexp(size)[1])
+        rows, store, end = self._with_rows(s, y, (size / unit, size), 2 * k, memory)
+        products = to_numpy(rows @ rows[-1, :]).reshape(k + 1, 2).T
+        inner = np.zeros((2, k + 1, k + 1))
+        inner[:, :k, :k] = self.inner[:, len(self) - k :, len(self) - k :]
+        inner[:, :, k] = products
+        inner[1, k] = products[1]
+        return Pairs(rows, inner, unit, store, end)
+
+    def _with_rows(
+        self, s: Array, y: Array, sizes: tuple[float, float], kept: int, memory: int
+    ) -> tuple[Array, PairStore | None, int]:
+        """The last so many rows, then s and y over these sizes.  Appending to an old version copies: none changes."""
+        if type(s) is not np.ndarray:
+            xp = namespace(s)
+            new = xp.stack((s / sizes[0], y / sizes[1]))
+            return (xp.concat((self.rows[-kept:, :], new)) if kept else new), None, 0
+        store, end = self.store, self.end
+        if store is None or store.used != end or end + 2 > len(store.rows):
+            store, end = PairStore(3 * min(memory, max(kept, ROOM)) + 2, len(s)), kept
+            store.rows[:kept] = self.rows[-kept:] if kept else 0.0
+        new = store.rows[end : end + 2]
+        new[0], new[1] = s, y
+        new /= np.reshape(sizes, (2, 1))
+        store.used = end + 2
+        return store.rows[end - kept : store.used], store, store.used
+
+    @property
+    def steepest(self) -> float:
+        """The largest curvature <y, y>/<s, y> among the pairs; 0 without."""
+        return self.unit * float((self.inner[1].diagonal() / self.inner[0].diagonal()).max(initial=0.0))
+
+    def times(self, g: Array) -> Array:
+        """H g; g itself without pairs."""
+        if self.rows is None:
+            return g
+        SY, YY = self.inner[0], self.inner[1]
+        g = g / self.unit
+        along = to_numpy(self.rows @ g).reshape(-1, 2)
+        c = float(SY[-1, -1] / YY[-1, -1])
+        shares = np.empty(along.shape)
+        alpha = dtrsv(SY, along[:, 0])  # that of the first loop
+        shares[:, 1] = -c * alpha
+        # <y_i, c (g - Y alpha)>, the vector between the loops
+        shares[:, 0] = dtrsv(SY, SY.diagonal() * alpha - c * along[:, 1] - YY @ shares[:, 1], trans=1)
+        return like(like(shares.ravel(), self.rows) @ self.rows, g) + c * g
+
+
+NO_PAIRS = Pairs(None, np.zeros((2, 0, 0)))

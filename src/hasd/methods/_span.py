@@ -1,0 +1,78 @@
+"""Directions of a subspace with their images: S orthonormal, W = A S, each image from a product of its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .._math.geometry import Array, norm2
+from ..objectives._images import Basis, ColumnStore, Images, Small
+
+DEPENDENT = 1e-8
+"""A direction with less than this part outside the span is in it."""
+ENOUGH = 0.7
+"""Where more than this part of a direction is left outside, once is enough to make it orthogonal (Kahan)."""
+
+
+@dataclass(frozen=True)
+class Span:
+    """A subspace of R^d with its images: data only, the space of images is handed in where it is needed."""
+
+    S: Basis  # d x k, orthonormal columns
+    W: Any  # their images
+    steps: tuple[Small, ...] = ()  # the last steps taken, in these coordinates
+
+    @classmethod
+    def empty(cls, images: Images, x: Array, room: int) -> Span:
+        """No direction in x's space yet, room for so many."""
+        return cls(Basis(ColumnStore(room, x.shape[0], x), 0), images.basis(room))
+
+    @property
+    def k(self) -> int:
+        """How many directions."""
+        return self.S.k
+
+    @property
+    def grows(self) -> bool:
+        """Whether it has room for the whole space."""
+        return self.S.store.room >= self.S.store.array.shape[0]
+
+    def split(self, vector: Array) -> tuple[Small, Array, float]:
+        """Coordinates of the vector in the span, the unit vector of what is left, and how much that is."""
+        S = self.S
+        h = S.along(vector)
+        rest = vector - S.expand(h)
+        left = norm2(rest)
+        if left < ENOUGH * norm2(vector):  # twice is
+            again = S.along(rest)
+            rest -= S.expand(again)
+            h, left = h + again, norm2(rest)
+        return h, rest / left if left > 0.0 else rest, left
+
+    def with_direction(self, images: Images, vector: Array) -> tuple[Span, Small]:
+        """The span with the vector in it, and its coordinates; one product, none where it was there already."""
+        h, q, left = self.split(vector)
+        if left <= DEPENDENT * norm2(vector):
+            return self, h
+        return Span(self.S.append(q), images.append(self.W, images.multiply(q)), self.steps), np.append(h, left)
+
+    def remember(self, images: Images, step: Small, apart: Small, most: int) -> tuple[Span, Small]:
+        """Note a step; where fewer than two of `most` places are left, keep v - x and the last steps, half as many.
+
+        `apart` holds the coordinates of v - x, which stays in the span for the rate's sake; those it has afterwards are
+        returned.  Two: an iteration brings g and s_p(g).  A span that may be the whole space is never cut down.
+        """
+        if self.grows:
+            return self, apart
+        steps = (*self.steps, step)  # older ones are shorter: they know nothing of later directions
+        if self.k + 2 <= most:
+            return Span(self.S, self.W, steps[-most:]), apart
+        wanted = ([apart] if apart.any() else []) + list(reversed(steps))
+        newest = np.zeros((self.k, min(len(wanted), max(2, most // 2))))
+        for column, vector in zip(newest.T, wanted, strict=False):
+            column[: vector.size] = vector / norm2(vector)
+        Q, _ = np.linalg.qr(newest)
+        rotated = tuple(Q[: old.size].T @ old for old in steps[-Q.shape[1] :])
+        return Span(self.S.rotate(Q), images.rotate(self.W, Q), rotated), Q.T @ apart

@@ -1,0 +1,296 @@
+"""What a method may do with vectors of length n, without ever seeing one.
+
+The images z = Ax - b of an affine objective are opaque to a method: it asks for the operations below, and only
+scalars, vectors of length d and k x k matrices come back.  Here the rows of A are in this process; an objective whose
+rows live elsewhere brings another class with the same operations.  They are called inside the loop, which lets
+overflow give inf without a warning.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from array_api_compat import device
+
+from .._math.arrays import Array, largest, like, namespace, to_numpy, vanishes, written, zeros
+from .._math.geometry import dot
+from ._loss import Expansion, Loss
+from ._operators import Vector
+from .losses import SquareLoss
+
+BLOCK = 1024
+"""Rows of a basis that are weighted at a time: a temporary of so many rows stays in cache."""
+WIDE = 2**16
+"""The same where the library is not NumPy: a device has its own cache, and a call to it its price."""
+
+Image = Any
+"""A vector of length n, wherever its parts are."""
+Small = np.ndarray[Any, Any]
+"""A vector of length k or a k x k matrix: NumPy's, whatever library the images are of."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """An image z = Ax - b with phi expanded there."""
+
+    z: Image
+    value: float  # phi(z)
+    expansion: Any  # slope and curvature, opaque
+
+
+class Images(Protocol):
+    """The operations of a space of images."""
+
+    @property
+    def constant(self) -> bool:
+        """Whether phi'' is the same everywhere: f is quadratic."""
+        ...
+
+    def at(self, x: Vector) -> Point:
+        """z = Ax - b, expanded; one product."""
+        ...
+
+    def gradient(self, point: Point) -> Vector:
+        """A^T phi'(z); one product."""
+        ...
+
+    def multiply(self, q: Vector) -> Image:
+        """A q; one product."""
+        ...
+
+    def combine(self, *terms: tuple[float, Image]) -> Image:
+        """The linear combination of images."""
+        ...
+
+    def basis(self, columns: int) -> Any:
+        """An empty basis with room for so many images."""
+        ...
+
+    def append(self, basis: Any, image: Image) -> Any:
+        """The basis with one image more."""
+        ...
+
+    def rotate(self, basis: Any, Q: Small) -> Any:
+        """The basis W Q."""
+        ...
+
+    def expand(self, basis: Any, step: Small) -> Image:
+        """W step."""
+        ...
+
+    def slopes(self, basis: Any, point: Point) -> Small:
+        """W^T phi'(z)."""
+        ...
+
+    def bends(self, basis: Any, point: Point) -> Small:
+        """W^T phi''(z) W."""
+        ...
+
+    def move(self, point: Point, direction: Image, t: float) -> tuple[Point, float]:
+        """The point z + t direction, and the derivative of phi along the direction there."""
+        ...
+
+    def bend(self, point: Point, direction: Image) -> float:
+        """The second derivative of phi along the direction."""
+        ...
+
+    def reach(self, point: Point, direction: Image) -> float:
+        """max(1, max|z|) / max|direction|."""
+        ...
+
+    def distance(self, one: Image, other: Image) -> float:
+        """The largest difference of two images, relative to the size of the first."""
+        ...
+
+
+NUMPY = np.zeros(0)
+"""A model for arrays of NumPy."""
+
+
+class ColumnStore:
+    """Columns of a basis: an append-only buffer that several versions of it share."""
+
+    def __init__(self, room: int, rows: int = 0, model: Array = NUMPY):
+        """Room for so many columns, none in use; made when the first one says how long they are, and whose."""
+        self.room = room
+        if type(model) is np.ndarray:
+            self.array = np.empty((rows, room), order="F")
+        else:
+            xp = namespace(model)
+            self.array = xp.empty((room, rows), dtype=xp.float64, device=device(model)).T  # columns contiguous
+        self.used = 0
+
+    def fill(self, start: int, columns: Array) -> None:
+        """Columns from there on."""
+        k = columns.shape[1]
+        if k:
+            self.array = written(self.array, (slice(None), slice(start, start + k)), columns)
+
+
+@dataclass(frozen=True)
+class Basis:
+    """The first k columns of a store.  Appending to an old version copies: versions never change."""
+
+    store: ColumnStore
+    k: int
+
+    @classmethod
+    def of(cls, columns: Array, room: int) -> Basis:
+        """These columns, with room for so many."""
+        rows, k = columns.shape
+        store = ColumnStore(room, rows, columns)
+        store.fill(0, columns)
+        store.used = k
+        return cls(store, k)
+
+    @property
+    def columns(self) -> Array:
+        """The columns, n x k, not copied."""
+        return self.store.array[:, : self.k]
+
+    def append(self, column: Vector) -> Basis:
+        """One column more."""
+        store = self.store
+        n = column.shape[0]
+        if store.used != self.k or self.k == store.room or store.array.shape[0] != n:
+            store = ColumnStore(max(store.room, self.k + 1), n, column)
+            store.fill(0, self.columns)
+        store.fill(self.k, column[:, None])
+        store.used = self.k + 1
+        return Basis(store, store.used)
+
+    def rotate(self, Q: Small) -> Basis:
+        """Other columns of the same span or less."""
+        W, store = self.columns, ColumnStore(self.store.room, self.store.array.shape[0], self.store.array)
+        store.used = Q.shape[1]
+        if type(W) is np.ndarray:
+            np.matmul(W, Q, out=store.array[:, : store.used])
+        else:
+            store.fill(0, W @ like(Q, W))
+        return Basis(store, store.used)
+
+    def expand(self, step: Small) -> Array:
+        """The combination of the columns with these coordinates."""
+        W = self.columns
+        return W @ like(step, W)
+
+    def along(self, vector: Array) -> Small:
+        """The inner products of the columns with a vector."""
+        return to_numpy(self.columns.T @ vector) if self.k else np.zeros(0)
+
+
+class Columns:
+    """Images held in this process as columns of an array: what all such spaces share."""
+
+    def combine(self, *terms: tuple[float, Image]) -> Image:
+        """The sum of c z over the terms."""
+        (c, z), *rest = terms
+        total = c * z
+        for c, z in rest:
+            total += c * z
+        return total
+
+    def basis(self, columns: int) -> Basis:
+        """An empty basis."""
+        return Basis(ColumnStore(columns), 0)
+
+    def append(self, basis: Basis, image: Image) -> Basis:
+        """One image more."""
+        return basis.append(image)
+
+    def rotate(self, basis: Basis, Q: Small) -> Basis:
+        """W Q."""
+        return basis.rotate(Q)
+
+    def expand(self, basis: Basis, step: Small) -> Image:
+        """W step."""
+        return basis.expand(step)
+
+
+@dataclass(frozen=True)
+class LocalImages(Columns):
+    """Rows of A in this process."""
+
+    objective: Any  # an Affine, which makes and counts the products
+
+    @property
+    def constant(self) -> bool:
+        """Least squares."""
+        return isinstance(self._loss, SquareLoss)
+
+    @property
+    def _loss(self) -> Loss:
+        return self.objective.loss
+
+    def at(self, x: Vector) -> Point:
+        """z = Ax - b, expanded; no product at x = 0."""
+        if self.objective.A is not None and vanishes(x):
+            b, n = self.objective.b, self.objective.A.shape[0]
+            return self._point(zeros(n, x) if b is None else -b)
+        return self._point(self.objective.image(x))
+
+    def _point(self, z: Vector) -> Point:
+        expansion: Expansion = self._loss.expand(z)
+        return Point(z, expansion.value, expansion)
+
+    def gradient(self, point: Point) -> Vector:
+        """A^T phi'(z)."""
+        return self.objective.adjoint(point.expansion.slope)
+
+    def multiply(self, q: Vector) -> Vector:
+        """A q."""
+        return self.objective.forward(q)
+
+    def slopes(self, basis: Basis, point: Point) -> Small:
+        """W^T phi'(z)."""
+        return basis.along(point.expansion.slope)
+
+    def bends(self, basis: Basis, point: Point) -> Small:
+        """The Hessian of phi in the coordinates of the basis, block by block."""
+        W, expansion = basis.columns, point.expansion
+        diagonal, rank_one = expansion.diagonal, expansion.rank_one
+        block = WIDE
+        if type(W) is np.ndarray:
+            block = BLOCK
+            alive = np.flatnonzero(diagonal)
+            if 4 * alive.size < diagonal.size:  # softmax with a small alpha: few rows carry all the curvature
+                W, diagonal = W[alive], diagonal[alive]
+                rank_one = None if rank_one is None else rank_one[alive]
+        H = np.zeros((basis.k, basis.k))
+        n = W.shape[0]
+        for start in range(0, n, block):
+            part = slice(start, min(start + block, n))
+            rows = W[part, :]
+            H += to_numpy(rows.T @ (diagonal[part, None] * rows))
+        if rank_one is not None:
+            r = to_numpy(W.T @ rank_one)
+            H -= np.outer(r, r)
+        return expansion.scale * H
+
+    def move(self, point: Point, direction: Image, t: float) -> tuple[Point, float]:
+        """z + t direction; the derivative along it."""
+        z = direction * t
+        z += point.z
+        there = self._point(z)
+        return there, dot(there.expansion.slope, direction)
+
+    def bend(self, point: Point, direction: Image) -> float:
+        """The second derivative along the direction."""
+        seen: Expansion = point.expansion
+        bend = dot(seen.diagonal, direction * direction)
+        if seen.rank_one is not None:
+            along = dot(seen.rank_one, direction)
+            bend -= along * along
+        return seen.scale * bend
+
+    def reach(self, point: Point, direction: Image) -> float:
+        """How far z may go before it has moved by its own size."""
+        far = largest(direction)
+        return max(1.0, largest(point.z)) / far if far > 0.0 else math.inf
+
+    def distance(self, one: Image, other: Image) -> float:
+        """max|one - other| / max(1, max|one|)."""
+        return largest(one - other) / max(1.0, largest(one))

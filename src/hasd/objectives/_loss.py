@@ -1,0 +1,71 @@
+"""What a loss phi tells of itself at a point, and what is asked of one; `losses` has those the package brings."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple, Protocol
+
+from ._operators import Matrix, Vector
+from ._smoothness import Smoothness
+
+
+class Curvature(NamedTuple):
+    """phi''(z) = Diag(diagonal) - rank_one rank_one^T, positive semidefinite.
+
+    ``rank_one`` is None for a separable loss.  Factors such as 1/alpha and 1/n are in both already.
+
+    >>> import numpy as np
+    >>> Curvature(np.array([2.0, 3.0]), None).times(np.array([1.0, 1.0]))
+    array([2., 3.])
+    """
+
+    diagonal: Vector
+    rank_one: Vector | None
+
+    def times(self, W: Vector) -> Vector:
+        """phi''(z) W for a vector, or for a matrix of columns: two passes over n a column."""
+        product = self.diagonal * W if W.ndim == 1 else self.diagonal[:, None] * W
+        if self.rank_one is None:
+            return product
+        along = self.rank_one @ W
+        return product - (self.rank_one * along if W.ndim == 1 else self.rank_one[:, None] * along[None, :])
+
+
+class Expansion(NamedTuple):
+    """phi near a point, from one pass: phi'' = scale (Diag(diagonal) - rank_one rank_one^T); vectors may be shared."""
+
+    value: float
+    slope: Vector
+    diagonal: Vector
+    rank_one: Vector | None = None
+    scale: float = 1.0
+
+    @property
+    def curvature(self) -> Curvature:
+        """phi'' with the scale multiplied in."""
+        r = self.rank_one
+        return Curvature(self.scale * self.diagonal, None if r is None else math.sqrt(self.scale) * r)
+
+
+class Loss(Protocol):
+    """What ``Affine`` asks of a loss; write a class with these names to bring your own."""
+
+    def value(self, z: Vector) -> float:
+        """phi(z)."""
+        ...
+
+    def value_and_slope(self, z: Vector) -> tuple[float, Vector]:
+        """phi(z) and phi'(z), the latter in an array of its own."""
+        ...
+
+    def curvature(self, z: Vector) -> Curvature:
+        """phi''(z) as a diagonal minus a rank-one matrix."""
+        ...
+
+    def expand(self, z: Vector) -> Expansion:
+        """phi(z), phi'(z) and phi''(z) together, for less than the sum of their costs."""
+        ...
+
+    def smoothness(self, A: Matrix | None, p: float) -> Smoothness:
+        """The declared L_p of x -> phi(Ax - b); inf where there is none."""
+        ...

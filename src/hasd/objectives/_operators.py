@@ -1,0 +1,194 @@
+"""What the caller hands in, normalised once: the matrix A, the vectors, the scalars; and the one product.
+
+A product runs in A's own precision, float32 or float64: vectors are cast to it, because NumPy would otherwise
+copy the whole of a float32 A to multiply it by a float64 vector.  Everything around the product is float64.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse
+from array_api_compat import device
+from scipy.sparse.linalg import LinearOperator
+
+from .._checks import is_number, shown
+from .._math.arrays import (
+    Array,
+    detached,
+    double,
+    ends,
+    foreign,
+    fresh,
+    hosted,
+    library,
+    namespace,
+    plain,
+    refuse_masked,
+)
+
+Matrix = Any
+"""A dense array of any library, a SciPy sparse array or matrix, or a ``scipy.sparse.linalg.LinearOperator``."""
+
+Vector = Any
+"""A one-dimensional real array: of A's library, NumPy's where A is sparse or an operator."""
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+
+
+def quiet(function: Callable[_P, _T]) -> Callable[_P, _T]:
+    """Let overflow give inf without a warning, whatever ``np.seterr`` says; safe across threads."""
+
+    @wraps(function)
+    def silent(*args: _P.args, **kwargs: _P.kwargs) -> _T:
+        with np.errstate(all="ignore"):
+            return function(*args, **kwargs)
+
+    return silent
+
+
+def is_sparse(A: Matrix) -> bool:
+    """Whether A is a SciPy sparse array or matrix (a plain bool: the stubs' type guard knows no ``data``)."""
+    return bool(scipy.sparse.issparse(A))
+
+
+@quiet
+def as_matrix(A: Matrix, name: str) -> Matrix:
+    """A checked: 2-D, real, finite, not empty; float32 and float64 are kept, other numbers become float64.
+
+    CSR and CSC stay as they are, other sparse formats become CSR.  Nothing is copied unless it is converted,
+    and the entries of a LinearOperator cannot be looked at.  An array of another library stays there.
+    """
+    sparse = is_sparse(A)
+    if foreign(A):
+        A = detached(A)
+        if str(getattr(A, "layout", "torch.strided")) != "torch.strided":
+            raise TypeError(f"{name} must be dense where it is a tensor, got layout {A.layout}")
+    elif not (sparse or isinstance(A, LinearOperator)):
+        A = plain(A, name)
+    if not real(A):
+        raise TypeError(f"{name} must be a real ndarray, sparse matrix or LinearOperator, got dtype {A.dtype}")
+    if len(A.shape) != 2 or 0 in A.shape:
+        raise ValueError(f"{name} must be 2-D with at least one row and one column, got shape {tuple(A.shape)}")
+    if isinstance(A, LinearOperator):
+        return A
+    if sparse:
+        A = A if A.format in ("csr", "csc") else A.tocsr()
+        refuse_masked(A.data, name)
+    A = A.astype(precision(A), copy=False) if not foreign(A) else _floating(A)
+    if not _all_finite(A.data if sparse else A):
+        raise ValueError(f"{name} must be finite, got NaN or infinity among its entries")
+    return A
+
+
+def real(A: Any) -> bool:
+    """Whether the numbers of an array, sparse matrix or operator are real."""
+    if foreign(A):
+        return bool(namespace(A).isdtype(A.dtype, ("bool", "integral", "real floating")))
+    return np.dtype(A.dtype).kind in "biuf"
+
+
+def _floating(A: Array) -> Array:
+    """A foreign array as it is where it is float32 or float64, in float64 otherwise."""
+    xp = namespace(A)
+    return A if A.dtype in (xp.float32, xp.float64) else xp.astype(A, xp.float64)
+
+
+def _all_finite(values: Array) -> bool:
+    """Both ends are finite: NaN spreads to them, and no temporary of the size of the data is made."""
+    return 0 in values.shape or all(map(math.isfinite, ends(values)))
+
+
+def precision(A: Matrix) -> type[np.floating[Any]]:
+    """The precision of products with A, not of another library: float32 where A is, float64 everywhere else."""
+    return np.float32 if A.dtype == np.float32 else np.float64
+
+
+def single(A: Matrix) -> bool:
+    """Whether products with A are in float32."""
+    return bool(A.dtype == (namespace(A).float32 if foreign(A) else np.float32))
+
+
+def same_library(x: Any, y: Any, name: str, other: str) -> None:
+    """Refuse to mix libraries or devices: where an array lives is the caller's choice."""
+    if library(x) != library(y):
+        raise TypeError(f"{name} is an array of {library(x)}, but {other} is one of {library(y)}: convert one of them")
+    if foreign(x) and device(x) != device(y):
+        raise ValueError(f"{name} is on device {device(x)}, but {other} on {device(y)}: move one of them")
+
+
+def entries_a_row(A: Matrix) -> float:
+    """How many entries of A a product handles for each row: all of them where A is an operator."""
+    return A.nnz / A.shape[0] if is_sparse(A) else float(A.shape[1])
+
+
+@quiet
+def apply(A: Matrix, v: Vector) -> Vector:
+    """A v, computed in A's precision, as a float64 vector that nobody else holds.
+
+    >>> apply(np.eye(2, dtype=np.float32), np.array([1.0, 2.0]))
+    array([1., 2.])
+    """
+    if foreign(A):
+        return double(A @ namespace(A).astype(v, A.dtype, copy=False))
+    image = A @ v.astype(precision(A), copy=False)
+    # An operator may hand out its own buffer, or v itself: copy what is not ours.
+    return image.astype(np.float64, copy=isinstance(A, LinearOperator))
+
+
+def as_point(x: npt.ArrayLike, length: int | None, name: str, model: Any = None) -> Vector:
+    """x as a real 1-D array of the given length (None: any), in the model's library; not looked into, and copied only
+    where it comes from another one.
+    """
+    if not foreign(model):
+        v = plain(hosted(x), name)
+    elif foreign(x):
+        same_library(x, model, name, "the data")
+        v = detached(x)
+    else:
+        v = namespace(model).asarray(plain(x, name), device=device(model))
+    if not real(v):
+        raise TypeError(f"{name} must be a real vector, got dtype {v.dtype}")
+    if v.ndim != 1 or v.shape[0] == 0 or (length is not None and v.shape[0] != length):
+        wanted = "1-D and not empty" if length is None else f"1-D of length {length}"
+        raise ValueError(f"{name} must be {wanted}, got shape {tuple(v.shape)}")
+    return v
+
+
+@quiet
+def as_data(b: npt.ArrayLike, length: int | None, name: str, model: Any = None) -> Vector:
+    """b as a finite float64 vector of our own: what the caller does to his afterwards does not matter."""
+    v = fresh(double(as_point(b, length, name, model)))
+    if not _all_finite(v):
+        raise ValueError(f"{name} must be finite, got NaN or infinity among its entries")
+    return v
+
+
+def as_scalar(value: Any, name: str, condition: str, holds: Callable[[float], bool]) -> float:
+    """A finite float that meets a condition, or one sentence saying which it missed.
+
+    >>> as_scalar(np.array(2), "reg", "> 0", lambda reg: reg > 0.0)
+    2.0
+    """
+    if not _is_number(value):
+        raise TypeError(f"{name} must be a real number, got {shown(value)}")
+    try:
+        number = float(detached(value))
+    except OverflowError:  # and Python may refuse to print it, too
+        raise ValueError(f"{name} must be finite and {condition}, got a number of over 308 digits") from None
+    if not (math.isfinite(number) and holds(number)):
+        raise ValueError(f"{name} must be finite and {condition}, got {shown(value)}")
+    return number
+
+
+def _is_number(value: Any) -> bool:
+    """Whether it is one real number, alone or as a 0-d array of any library."""
+    if foreign(value):
+        return value.shape == () and bool(namespace(value).isdtype(value.dtype, ("integral", "real floating")))
+    return is_number(value)

@@ -1,0 +1,142 @@
+"""Sizes of an objective's data, by which the rounding of its products is judged.  One pass over the data, made once."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.sparse.linalg import LinearOperator
+
+from .._math.arrays import Array, highest, largest, namespace, total
+from .._math.doubt import EPS, Doubt, Sizes, lost_to_underflow, roundings, smallest
+from .._math.geometry import norm2, unit
+from ._operators import Matrix, Vector, is_sparse, quiet
+
+BLOCK = 2**14
+"""Entries that are squared at a time: no temporary of the size of the data."""
+
+
+class DataSizes(NamedTuple):
+    """What an affine objective's rounding depends on: the sizes of A and b in phi(Ax - b)."""
+
+    row: float  # max_i ||a_i||_2
+    row1: float  # max_i ||a_i||_1
+    terms: int  # the most terms that a product with one row adds up
+    largest: float  # max_i |b_i|
+
+    def far(self, at: Sizes) -> float:
+        """What |A||x| is at most, in every row."""
+        return min(self.row * at.x, self.row1 * at.top)
+
+    def image_doubt(self, at: Sizes, precision: float, image: float | None = None) -> float:
+        """What an entry of Ax - b may be off by: made from x, or moved from an image that was off by `image`."""
+        far, product = self.far(at), max(at.eps, precision)
+        dz = product * roundings(self.terms) * far + 0.5 * EPS * (far + self.largest)
+        dz += smallest(product) * (self.row1 + self.terms)  # entries of x, and products, that are too small
+        # a moved image has gone along directions whose images have errors of the same size
+        return dz if image is None else math.hypot(image, 2.0 * dz)
+
+    @quiet
+    def doubt(self, at: Sizes, loss: Any, rows: int, ridge: float, precision: float, dz: float) -> Doubt:
+        """That of phi(Ax - b) + ridge/2 ||x||^2, where every entry of the image may be off by dz.
+
+        Computed value and slope of phi are those of an image that is off by dz in every entry.  As phi is convex, its
+        cut there lies below phi, and at the true image it is off by <|phi'|, dz>: the curvature does not matter.
+        """
+        product = max(at.eps, precision)
+        bowl = 0.5 * ridge * at.x * at.x
+        phi = at.f - bowl
+        if getattr(loss, "bounded_below", False):  # of a phi that is small beside the ridge little is known
+            phi = max(phi, 0.0) + 4.0 * at.eps * roundings(at.d) * bowl
+        value, pull, turn = loss.doubt(phi, rows, dz)
+        shift = value + pull * dz
+        value += EPS * (roundings(at.d) * bowl + abs(at.f)) + lost_to_underflow(at)
+        slope = product * (roundings(rows) + 4.0) * pull * self.row + EPS * (ridge * at.x + at.g)
+        slope += at.eps * roundings(at.d) * at.g + smallest(product) * rows * (self.row + 1.0)
+        return Doubt(value, slope, slope + self.row * turn, image=dz, shift=shift)
+
+
+@dataclass
+class MatrixSizes:
+    """Those of a matrix (None: the identity) and of a vector that goes with it.
+
+    >>> MatrixSizes(np.array([[3.0, 4.0], [0.0, 1.0]]), np.array([-2.0, 1.0])).row
+    5.0
+    """
+
+    matrix: Matrix | None
+    vector: Vector | None
+
+    @property
+    def known(self) -> bool:
+        """Whether the entries can be looked at."""
+        return not isinstance(self.matrix, LinearOperator)
+
+    @cached_property
+    @quiet
+    def _rows(self) -> tuple[float, float, float]:
+        """The largest l_2 norm of a row, the largest l_1 norm, and the Frobenius norm."""
+        A = self.matrix
+        if A is None:
+            return 1.0, 1.0, math.inf
+        top = largest(A.data) if is_sparse(A) else largest(A)
+        if top == 0.0:
+            return 0.0, 0.0, 0.0
+        scale = unit(top)  # a power of two, so that squares neither overflow nor vanish
+        squares, sums = _row_sums(A, scale)
+        return math.sqrt(highest(squares)) / scale, highest(sums) / scale, math.sqrt(total(squares)) / scale
+
+    @property
+    def row(self) -> float:
+        """max_i ||a_i||_2."""
+        return self._rows[0]
+
+    @property
+    def frobenius(self) -> float:
+        """The Frobenius norm."""
+        return self._rows[2]
+
+    @cached_property
+    def terms(self) -> int:
+        """The most terms that a product with one row adds up."""
+        A = self.matrix
+        if A is None:
+            return 1
+        if not is_sparse(A):
+            return int(A.shape[1])
+        if A.format == "csr":
+            return int(np.diff(A.indptr).max())
+        return int(np.bincount(A.indices, minlength=1).max())
+
+    @cached_property
+    def largest(self) -> float:
+        """max_i |b_i|."""
+        return 0.0 if self.vector is None else largest(self.vector)
+
+    @cached_property
+    def affine(self) -> DataSizes:
+        """What an affine objective needs of it."""
+        return DataSizes(self.row, self._rows[1], self.terms, self.largest)
+
+    @cached_property
+    def length(self) -> float:
+        """||b||_2."""
+        return 0.0 if self.vector is None else norm2(self.vector)
+
+
+def _row_sums(A: Matrix, scale: float) -> tuple[Array, Array]:
+    """||scale a_i||_2^2 and ||scale a_i||_1 for every row."""
+    if is_sparse(A):
+        ones, sizes = np.ones(A.shape[1]), scale * abs(A)
+        return sizes.power(2) @ ones, sizes @ ones
+    xp, (n, d) = namespace(A), A.shape
+    step = max(BLOCK // d, 1)
+    squares, sums = [], []
+    for i in range(0, n, step):
+        sizes = scale * xp.abs(A[i : min(i + step, n), :])
+        squares.append(xp.sum(sizes * sizes, axis=1))
+        sums.append(xp.sum(sizes, axis=1))
+    return xp.concat(squares), xp.concat(sums)

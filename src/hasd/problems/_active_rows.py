@@ -1,0 +1,128 @@
+"""Which rows are looked at: for a linear program those with large residuals, and not all from one corner.
+
+Where rows come from a curve (a polynomial basis, a filter's frequencies) the largest residuals are neighbours in one
+peak, and say the same.  So candidates are taken in the order of a pivoted QR factorisation of their rows, weighted by
+their residuals: each is the one that says most beside those before it.  To bound a point, rows on which the columns are
+independent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import scipy.linalg
+
+from ..objectives._operators import Matrix, Vector, is_sparse
+from ._coordinates import Coordinates
+
+CANDIDATES = 3000
+"""Rows looked at, at most: the largest, and others at random."""
+PIVOTED = 500
+"""Columns up to which the rows are told apart; beyond, the largest are taken."""
+
+TOLD = 10
+"""Rounds in which rows that tell columns apart are looked for."""
+
+Rows = Callable[[Vector], Matrix]
+
+
+def largest(r: Vector, count: int) -> Vector:
+    """The rows with the largest residuals."""
+    return np.arange(r.size) if count >= r.size else np.argpartition(np.abs(r), r.size - count)[r.size - count :]
+
+
+def chosen(rows_of: Rows, r: Vector, above: float, rank: int, times: tuple[float, float]) -> Vector:
+    """The largest residuals, and those above a value that tell different things: so many times the rank of each."""
+    large, told = (int(part * rank) + 1 for part in times)
+    return np.union1d(largest(r, large), telling(rows_of, r, above, told))
+
+
+def telling(rows_of: Rows, r: Vector, above: float, count: int) -> Vector:
+    """So many rows with residuals above that, which say different things; all of them where there are no more.
+
+    `rows_of` gives rows in coordinates with columns of one length.
+    """
+    size = np.abs(r)
+    found = np.flatnonzero(size > above)
+    if found.size <= count:
+        return found
+    order = found[np.argsort(-size[found], kind="stable")]
+    if order.size > CANDIDATES:
+        others = np.random.default_rng(0).choice(order.size - count, CANDIDATES - count, replace=False)
+        order = np.concatenate((order[:count], order[count + np.sort(others)])) if count < CANDIDATES else order[:count]
+    Q = rows_of(order)
+    if is_sparse(Q) or Q.shape[1] > PIVOTED:
+        return order[:count]
+    return order[_told_apart(Q * (size[order] - above)[:, None], count)]
+
+
+def _told_apart(weighted: Vector, count: int) -> Vector:
+    """Positions of so many rows: pivots, then pivots of what is left, and so on."""
+    left, taken = np.arange(len(weighted)), np.zeros(0, dtype=int)
+    while taken.size < count and left.size:
+        pivots = scipy.linalg.qr(weighted[left].T, mode="r", pivoting=True, check_finite=False)[1]
+        new = left[pivots[: min(weighted.shape[1], count - taken.size)]]
+        taken, left = np.concatenate((taken, new)), np.setdiff1d(left, new)
+    return taken
+
+
+def signed(r: Vector, rows: Vector) -> Vector:
+    """Rows with the signs of their residuals."""
+    return np.column_stack((rows, np.where(r[rows] >= 0.0, 1, -1)))
+
+
+def without(pairs: Vector, known: Vector) -> Vector:
+    """The signed rows that are not known."""
+    seen = set(map(tuple, known.tolist()))
+    return np.array([pair for pair in pairs.tolist() if tuple(pair) not in seen], dtype=int).reshape(-1, 2)
+
+
+def pivots(columns: Vector) -> Vector:
+    """As many rows as there are columns with an entry, independent where that many are.
+
+    Gaussian elimination takes the same rows whatever triangular factor the columns are multiplied by: those of A will
+    do, however ill-conditioned.
+    """
+    seen = columns.any(axis=0)
+    if not seen.any():
+        return np.zeros(0, dtype=int)
+    return np.argsort(scipy.linalg.lu(columns[:, seen], p_indices=True)[0])[: np.count_nonzero(seen)]
+
+
+def spanning(coordinates: Coordinates, near: Vector, image: Callable[[Vector], Vector]) -> tuple[Vector, Vector]:
+    """Rows on which the columns are independent, from those near and others; and columns that are not, on any rows.
+
+    `image` gives Qy, over all rows.  What a combination of columns that is 0 on some rows is on all of them says which
+    row tells them apart; where none does, a column depends on the others to rounding.
+    """
+    n, d = coordinates.A.shape
+    dependent: list[int] = []
+    for _ in range(TOLD):
+        near = near[pivots(coordinates.columns(near))]
+        last, combinations = _vanishing(coordinates.rows(near), max(n, d) * 2.0**-52)
+        dependent, telling = [], []
+        for j, y in zip(last.tolist(), combinations, strict=True):
+            left = np.abs(image(y))
+            if left.max() > max(n, d) * 2.0**-52 * float(np.abs(y).sum()):
+                telling.append(int(left.argmax()))
+            else:
+                dependent.append(j)
+        if not telling:
+            break
+        near = np.union1d(near, telling)
+    return near, np.array(dependent, dtype=int)
+
+
+def _vanishing(Q: Matrix, rounding: float) -> tuple[Vector, Vector]:
+    """Columns that depend on the others of Q to rounding, and for each a combination, 1 of it, that vanishes."""
+    count, d = Q.shape
+    if count == 0:
+        return np.arange(d), np.eye(d)
+    R, order = scipy.linalg.qr(Q.toarray() if is_sparse(Q) else Q, mode="r", pivoting=True, check_finite=False)
+    diagonal = np.abs(R.diagonal())
+    rank = int(np.count_nonzero(diagonal > rounding * diagonal[0]))
+    y = np.zeros((d - rank, d))
+    y[:, order[:rank]] = -scipy.linalg.solve_triangular(R[:rank, :rank], R[:rank, rank:]).T
+    y[np.arange(d - rank), order[rank:]] = 1.0
+    return order[rank:], y

@@ -1,0 +1,288 @@
+"""Matrix balancing: positive diagonal scalings that give a matrix the row and column sums asked for.
+
+Problem.    Find d_1, d_2 > 0 such that diag(d_1) K diag(d_2) has row sums r and column sums c, K >= 0.
+Algorithm.  log d_1 and log d_2 are the potentials of the transport problem with cost -log K and reg = 1, solved by its
+            semi-dual (see `scaling`); the stored entries of a sparse K are all that is ever looked at.
+Guarantee.  The error is that of the sums themselves.  Scalings exist iff some matrix with K's pattern of non-zeros has
+            these sums, and those of a set of rows that meets only the columns J never exceed those of J.  Where the
+            potentials run away along such a set, it is found and named: a proof that there are none.
+Reference.  Sinkhorn & Knopp (1967); Menon (1968) and Rothblum & Schneider (1989) for existence.
+
+>>> import numpy as np
+>>> res = balance([[1.0, 2.0], [3.0, 4.0]], [1.0, 1.0], [1.0, 1.0])
+>>> res.success, bool(np.allclose(res.matrix().sum(axis=1), 1.0))
+(True, True)
+>>> print(balance([[1.0, 0.0], [1.0, 0.0]], [1.0, 1.0], [1.0, 1.0]).message)
+No scaling exists: column 1 is to sum to 1, but has no entries.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.optimize import OptimizeResult
+from scipy.sparse import csr_array
+from scipy.sparse.linalg import LinearOperator
+
+from .. import _inputs as inputs
+from .._math.arrays import hosted
+from .._run.status import Status
+from ..objectives._operators import Vector, as_matrix, is_sparse, quiet
+from ..objectives.transport import SemiDual
+from ._scaling import Solution, solve, stages
+from ._transport import MAXITER, SAME, coarsest, masses, same_sum
+
+TIE = {**SAME, "float64": 1e-12}
+"""Sums of sets of numbers of this type are equal within this share of the mass."""
+
+
+def balance(
+    K: Any,
+    r: npt.ArrayLike,
+    c: npt.ArrayLike,
+    *,
+    tol: float = 1e-8,
+    maxiter: int | None = None,
+    time_limit: float | None = None,
+) -> OptimizeResult:
+    """Scale the rows and columns of a non-negative matrix to given sums.
+
+    Parameters
+    ----------
+    K : array_like or sparse matrix, shape (n, m)
+        Non-negative and finite.  A sparse one is never made dense.
+    r, c : array_like
+        The row and column sums asked for: non-negative, of equal totals.  Where one is 0, so is the scaling.
+        Sums that differ by no more than tol, or by the rounding of their type (float32 resolves 1e-6), count as equal.
+    tol : float
+        Stop when the sums are off by at most this share of their total (l_1).
+    maxiter, time_limit : optional
+        Limits on steps (10000 where none is given) and seconds.
+
+    Returns
+    -------
+    scipy.optimize.OptimizeResult
+        row, column (d_1 and d_2), log_row, log_column (where those overflow these do not), x (both logarithms, one
+        vector), matrix (call it: diag(d_1) K diag(d_2), of K's own kind), error (l_1, of the row and column sums
+        together, over the total), success (error <= tol), status (13 where it is proved that no scaling exists),
+        message, nit, npass (passes over the entries of K), method, trace (columns seconds, error, npass).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> res = balance(np.array([[1.0, 1.0], [0.0, 1.0]]), [2.0, 1.0], [1.0, 2.0])
+    >>> res.matrix().round(6)
+    array([[1., 1.],
+           [0., 1.]])
+    """
+    matrix = _matrix(K)
+    n, m = matrix.shape
+    left, right = masses(r, n, "r"), masses(c, m, "c")
+    tol = inputs.number("tol", tol, least=0.0)
+    problem = Balance.of(matrix, left, right, coarsest(r, c), tol)
+    limit = MAXITER if maxiter is None else inputs.count("maxiter", maxiter, least=0)
+    seconds = math.inf if time_limit is None else inputs.number("time_limit", time_limit, least=0.0, finite=False)
+    scaled = BalancedMatrix(K, *(np.full(length, -np.inf) for length in (n, m)))
+    if (why := problem.hopeless()) is not None:
+        return _result(scaled, None, 1.0, tol, True, why)
+    dual, near = problem.dual(), tol - problem.apart
+    regs = stages(1.0, problem.span, 0.0)
+    end = solve(dual, regs[0] * np.log(dual.b), regs, near, limit, seconds, watch=lambda v: problem.obstacle(v)[0])
+    v = problem.fill(scaled, end)
+    impossible, note = problem.obstacle(v)
+    if end.status is Status.UNBOUNDED and not impossible:  # columns that have too much are where it must show
+        impossible, note = problem.obstacle(-end.found.column / dual.b)
+    if end.status is Status.UNBOUNDED and not impossible:  # what no set of rows proves may be rounding
+        end, note = replace(end, status=Status.PRECISION), note or problem.suspicion(end.error)
+    return _result(scaled, end, end.error + problem.apart, tol, impossible, note)
+
+
+def _matrix(K: Any) -> Any:
+    """K checked; CSR without stored zeros where it is sparse."""
+    if isinstance(K, LinearOperator):
+        raise TypeError("balance needs the entries of K: give an array or a sparse matrix, not a LinearOperator")
+    matrix = as_matrix(hosted(K), "K")
+    if is_sparse(matrix):
+        matrix = csr_array(matrix, copy=True)
+        matrix.sum_duplicates()
+        matrix.eliminate_zeros()
+    values = matrix.data if is_sparse(matrix) else matrix
+    if values.size and float(values.min()) < 0.0:
+        raise ValueError(f"K must not be negative, got an entry of {float(values.min()):g}")
+    return matrix
+
+
+@dataclass(frozen=True)
+class Balance:
+    """The problem without the rows and columns whose sums are to be 0."""
+
+    K: Any
+    r: Vector  # over its total, as is c
+    c: Vector
+    totals: tuple[float, float]  # of r and of c
+    rows: npt.NDArray[np.int64]  # those kept
+    columns: npt.NDArray[np.int64]
+    tie: float  # sums of sets that differ by less are equal, as far as their type can tell
+    tol: float
+
+    @classmethod
+    def of(cls, K: Any, r: Vector, c: Vector, kind: str, tol: float) -> Balance:
+        """What is left."""
+        totals = (same_sum(r, c, "r", "c", kind=kind), float(c.sum()))
+        r, c = r / totals[0], c / totals[1]
+        rows, columns = np.flatnonzero(r > 0.0), np.flatnonzero(c > 0.0)
+        if len(rows) < len(r) or len(columns) < len(c):
+            K = K[rows][:, columns]
+        return cls(K, r[rows], c[columns], totals, rows, columns, TIE[kind], tol)
+
+    @property
+    def apart(self) -> float:
+        """By which share the totals differ; 0 where that is rounding.  No scaling has both."""
+        share = abs(self.totals[0] - self.totals[1]) / self.totals[0]
+        return share if share > self.tie else 0.0
+
+    @property
+    def slack(self) -> float:
+        """A set that lacks more proves that no scaling has an error within tol: what it lacks is missed twice."""
+        return self.tie + max(self.apart, 0.5 * self.tol)
+
+    def hopeless(self) -> str | None:
+        """What no scaling can have, seen without any: two totals; a sum in a row or a column that has nothing else."""
+        if self.apart > self.tol:
+            one, other = self.totals
+            return f"No scaling exists: r sums to {one:.17g}, c to {other:.17g}."
+        for axis, kept, sums, name in ((1, self.rows, self.r, "row"), (0, self.columns, self.c, "column")):
+            lacking = np.flatnonzero(np.asarray((self.K > 0.0).sum(axis=axis)).ravel() == 0)
+            if lacking.size:
+                place, wanted = kept[lacking[0]], self.totals[0] * sums[lacking[0]]
+                return f"No scaling exists: {name} {place} is to sum to {wanted:g}, but has no entries."
+        return None
+
+    @property
+    def span(self) -> float:
+        """log of the largest entry over the smallest."""
+        values = self.K.data if is_sparse(self.K) else self.K[self.K > 0.0]
+        return math.log(float(values.max())) - math.log(float(values.min()))
+
+    @quiet
+    def dual(self) -> SemiDual:
+        """The costs -log K; inf where K is 0."""
+        if not is_sparse(self.K):
+            return SemiDual(-np.log(self.K, dtype=float), self.r, self.c, 1.0)
+        cost = csr_array((-np.log(self.K.data, dtype=float), self.K.indices, self.K.indptr), shape=self.K.shape)
+        return SemiDual(cost, self.r, self.c, 1.0)
+
+    def obstacle(self, v: Vector) -> tuple[bool, str]:
+        """Whether v proves that there is no scaling; and what it proves, in words.
+
+        The columns in the order of v, J the first k of them, I the rows that meet no others: r(I) <= c(J) is
+        necessary, and r(I) = c(J) leaves nothing for the other rows that meet J.
+        """
+        rank = np.empty(len(v), dtype=np.int64)
+        rank[np.argsort(v)] = np.arange(len(v))
+        low, high = self._reach(rank)
+        inside = np.cumsum(np.bincount(high, self.r, len(v)))
+        room = np.cumsum(np.bincount(rank, self.c, len(v)))
+        between = np.cumsum(np.bincount(low, minlength=len(v)) - np.bincount(high, minlength=len(v)))
+        short = inside - room
+        k = int(np.argmax(short))
+        if short[k] > self.slack:
+            return True, f"No scaling exists: {self._words(high <= k, rank <= k, 'only')}."
+        tied = np.flatnonzero((short >= -self.tie) & (between > 0))
+        if tied.size:
+            words = self._words(high <= tied[0], rank <= tied[0], "the same")
+            return False, f"It exists only in the limit: {words}, so that what other rows have there must vanish."
+        if short[k] > TIE["float64"]:
+            words = self._words(high <= k, rank <= k, "only")
+            return False, f"No scaling comes closer than {2.0 * short[k]:.1e}: {words}."
+        return False, ""
+
+    def suspicion(self, error: float) -> str:
+        """What scalings that grow without end say where no set of rows proves anything."""
+        if error <= self.tie:
+            return "What is left is within the rounding of the sums asked for."
+        return "The scalings grow without end: perhaps none exists."
+
+    def _reach(self, rank: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """The least and the greatest rank among the columns that each row meets."""
+        if is_sparse(self.K):
+            met, starts = rank[self.K.indices], self.K.indptr[:-1]
+            return np.minimum.reduceat(met, starts), np.maximum.reduceat(met, starts)
+        pattern = self.K > 0.0
+        return np.where(pattern, rank, len(rank)).min(axis=1), np.where(pattern, rank, -1).max(axis=1)
+
+    def _words(self, rows: npt.NDArray[np.bool_], columns: npt.NDArray[np.bool_], how: str) -> str:
+        wanted, room = self.totals[0] * float(self.r[rows].sum()), self.totals[0] * float(self.c[columns].sum())
+        some, others = _named("row", self.rows[rows]), _named("column", self.columns[columns])
+        digits = ".17g" if how == "only" and f"{wanted:g}" == f"{room:g}" else "g"
+        there = f"in {others}, with a sum of {how} {room:{digits}}"
+        return f"all entries of {some}, with a sum of {wanted:{digits}}, are {there}"
+
+    def fill(self, scaled: BalancedMatrix, end: Solution) -> Vector:
+        """log d_1 and log d_2, both around the same middle; the latter is returned."""
+        u, v = end.dual.potentials(end.x, end.found)
+        u += math.log(self.totals[0])
+        shift = 0.25 * (float(u.max() + u.min()) - float(v.max() + v.min()))
+        scaled.log_row[self.rows], scaled.log_column[self.columns] = u - shift, v + shift
+        return v
+
+
+def _named(noun: str, places: npt.NDArray[np.int64]) -> str:
+    """Up to five of them by number."""
+    names = ", ".join(map(str, places[:5])) + (", ..." if len(places) > 5 else "")
+    return f"{noun} {names}" if len(places) == 1 else f"{noun}s {names} ({len(places)} of them)"
+
+
+@dataclass(frozen=True)
+class BalancedMatrix:
+    """``res.matrix()``: made when it is asked for."""
+
+    K: Any
+    log_row: Vector
+    log_column: Vector
+
+    @quiet
+    def __call__(self) -> Any:
+        """diag(d_1) K diag(d_2) in K's own format; the logarithms are added first, so that nothing overflows."""
+        if not is_sparse(self.K):
+            K = np.asarray(self.K, dtype=float)
+            return np.exp(np.log(K) + self.log_row[:, None] + self.log_column)
+        out = self.K.tocsr(copy=True).astype(float)
+        rows = np.repeat(self.log_row, np.diff(out.indptr))
+        out.data = np.exp(np.log(out.data) + rows + self.log_column[out.indices])
+        return out.asformat(self.K.format)
+
+    def __repr__(self) -> str:
+        """How to get it."""
+        return f"<matrix of shape {np.shape(self.K)}: call it>"
+
+
+@quiet
+def _result(
+    scaled: BalancedMatrix, end: Solution | None, error: float, tol: float, impossible: bool, note: str
+) -> OptimizeResult:
+    """What was found; nothing where there is no start (end is None)."""
+    status = Status.UNBOUNDED if impossible or end is None else end.status
+    said = "" if impossible else status.message.replace("the gradient's dual norm is", "the sums are")
+    columns = {"seconds": "seconds", "npass": "npass", "error": "marginal_error"}
+    trace = {name: np.zeros(0) if end is None else end.trace[column] for name, column in columns.items()}
+    return OptimizeResult(
+        x=np.concatenate((scaled.log_row, scaled.log_column)),
+        row=np.exp(scaled.log_row),
+        column=np.exp(scaled.log_column),
+        log_row=scaled.log_row,
+        log_column=scaled.log_column,
+        matrix=scaled,
+        error=error,
+        success=error <= tol,
+        status=status.code,
+        message=f"{said} {note}".strip(),
+        nit=0 if end is None else end.nit,
+        npass=0 if end is None else end.npass,
+        method="hasd-newton",
+        trace=trace,
+    )

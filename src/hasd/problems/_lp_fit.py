@@ -1,0 +1,337 @@
+"""l_q regression: min_x ||Ax - b||_q for 2 <= q < inf, with a certified lower bound.
+
+Problem.    min_x ||Ax - b||_q.  q = 2 is least squares, q = inf minimax; between them large residuals count for more
+            and more, and the solution is unique in Ax.
+Algorithm.  Least squares first, then q = 4, 8, 16, ... up to the power asked for, each stage minimising
+            (1/q) sum |z_i/s|^q with s = ||z||_q of the point it starts from, so that no power over- or underflows.
+            Columns of A are scaled by powers of two (which round nothing); with up to 512 of them, or 1024 that nearly
+            depend on each other, A is replaced by the orthonormal factor of its pivoted QR and every stage is
+            `hasd-subspace` with the whole space in its span from the start, otherwise `minimize(method="auto")`.
+Guarantee.  Doubling q is what keeps a stage easy: if x minimises ||z||_q, then ||z||_2q <= n^(1/2q) times its minimum,
+            so the function of the next stage starts within a factor n of its minimum, whatever q.
+            For every u with A^T u = 0, ||u||_{q*} <= 1: ||Ay - b||_q >= -<b, u> for all y.  That u is the residual of
+            a least-squares fit with weights |z|^(q-2), times these weights, projected once more onto A^T u = 0 without
+            weights: Newton's step in the dual, so that the gap it certifies is the true one to second order.
+            Where weights of rows that are fitted exactly drown in rounding, phi'(z) projected without weights is tried.
+            A^T u is 0 up to rounding only.  What is left, v, is charged as ||v|| times the distance from x to a
+            minimiser (columns scaled to norm about 1): at most 2 n^(1/2-1/q) fun/sigma_min, known where A was
+            factored and not nearly rank-deficient; otherwise minimisers up to 100 (||x||_2 + n^(1/2-1/q) fun) away are
+            reckoned with, and only one further away could make `lower` too large.  Rounding in Ax - b is charged too.
+Reference.  Adil, Peng & Sachdeva (2019) for reweighted least squares in l_q; Fong & Saunders (2011) for LSMR.
+
+>>> import numpy as np
+>>> fit = lp_fit([[1.0], [1.0], [1.0]], [0.0, 0.0, 1.0], power=4)  # 2 x^3 = (1 - x)^3
+>>> round(float(fit.x[0]), 4), fit.success, bool(fit.gap <= 1e-8 * fit.fun)
+(0.4425, True, True)
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy.optimize import OptimizeResult
+from scipy.sparse.linalg import LinearOperator
+
+from .. import _inputs as inputs
+from .._math.arrays import hosted
+from .._math.geometry import norm2
+from .._minimize import minimize
+from .._run.state import State
+from .._run.status import Status
+from ..objectives._operators import Matrix, Vector, apply, as_data, as_matrix, quiet
+from ..objectives.affine import Affine
+from ..objectives.losses import PowerLoss, SquareLoss
+from ._lp_spaces import Factored, LpColumns, ScaledFit, magnitude, norm, power_of_two, space_of
+
+REACH = 100.0
+"""Minimisers this far away, in sizes of the solution, are reckoned with where sigma_min is unknown or tiny."""
+ROUGH = 1e-2
+"""The gradient of a stage on the way falls to this part: its minimiser is only a start for the next."""
+ROUNDS = 25
+"""How often the last stage goes on from where its certificate was not good enough."""
+PASSES = 3
+"""Projections onto A^T u = 0 after the first: the second is nearly always enough."""
+BLUR = 8.0
+"""Roundings charged for a sum, as in ``hasd.objectives.dual``."""
+TRACE = ("seconds", "power", "fun", "lower", "nprod")
+EXACT = "Converged: the fit is exact, Ax = b up to rounding."
+CERTIFIED = "Converged: fun - lower <= tol * fun."
+SHORT = "{} The certified gap is {:.1e} of the value, above tol."
+
+
+@quiet
+def lp_fit(
+    A: Matrix,
+    b: npt.ArrayLike,
+    power: float = 4.0,
+    *,
+    tol: float = 1e-8,
+    maxiter: int | None = None,
+    time_limit: float | None = None,
+) -> OptimizeResult:
+    """Minimise ||Ax - b||_q, q = ``power``, and prove how close to the minimum the answer is.
+
+    Parameters
+    ----------
+    A : array, sparse matrix or LinearOperator
+        n x d, real, of any rank: where several x are best, the shortest is returned if A was factored.  That is
+        so up to 512 columns, which are written out as a float64 array (an operator by d products), and up to 1024 of an
+        array or a sparse matrix that nearly depend on each other; else A is not copied if it is float64.
+    b : array_like
+        n values.
+    power : float
+        q, 2 <= q < inf; each doubling of q costs one more stage.
+    tol : float
+        Relative: success is ``gap <= tol * fun``, or a fit that is exact up to rounding.  Rounding bounds what can be
+        proved: a condition number (columns scaled) of 1e8, or a fun of 1e-8 ||b||, leaves a gap of about 1e-6 fun.
+    maxiter, time_limit : optional
+        Limits on iterations over all stages (10000) and on seconds (checked between products; the certificate of the
+        point reached is still computed).
+
+    Returns
+    -------
+    scipy.optimize.OptimizeResult
+        x; fun = ||Ax - b||_q computed from x; lower, a bound that no y gets below (see the module's text for what is
+        charged); gap = fun - lower; success, status, message, nit, nfev; nprod, products with A or with the factor in
+        its place; method, power; residual = Ax - b; dual = u, with ||u||_{q*} = 1, A^T u = 0 up to rounding and
+        -<b, u> = lower before charges; trace: seconds, power, fun, lower, nprod, a row a stage (fun and lower of
+        ``power``, whatever power the stage had).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> t = np.linspace(-1, 1, 50)
+    >>> fit = lp_fit(np.vander(t, 6), np.exp(t), power=10)
+    >>> fit.success, bool(fit.lower <= fit.fun <= fit.lower * (1 + 1e-8)), bool(fit.fun < 1e-4)
+    (True, True, True)
+    """
+    q = inputs.number("power", power, least=2.0)
+    tol = inputs.number("tol", tol, least=0.0)
+    iterations = inputs.count("maxiter", 10_000 if maxiter is None else maxiter, least=0)
+    seconds = math.inf if time_limit is None else inputs.number("time_limit", time_limit, least=0.0, finite=False)
+    data, size = _scaled(A, b)
+    fit = Fit(data, space_of(data), q, iterations, time.perf_counter() + seconds)
+    status, text = _solve(fit, tol)
+    return _answer(fit, size, tol, status, text)
+
+
+class LpPoint(NamedTuple):
+    """A point and its residuals, from the data."""
+
+    c: Vector  # D x in units of size(b)
+    z: Vector  # A D^-1 c - b
+    fun: float  # ||z||_q
+
+
+@dataclass
+class Fit:
+    """Where a fit stands, in units of D and of size(b)."""
+
+    data: ScaledFit
+    space: LpColumns | Factored
+    q: float
+    iterations: float  # left
+    deadline: float
+    best: LpPoint = field(init=False)  # so far; 0 at first, which is always an answer
+    lower: float = 0.0
+    u: Vector = field(default_factory=partial(np.zeros, 0))  # whose bound that is
+    charges: float = 0.0  # what was taken off the last bound
+    nit: int = 0
+    nfev: int = 0
+    nprod: int = 0  # beside those that data counts
+    method: str = "hasd-subspace"
+    began: float = field(default_factory=time.perf_counter)
+    rows: list[tuple[float, ...]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        """Start from x = 0."""
+        self.best = LpPoint(np.zeros(self.data.D.size), -self.data.b, norm(self.data.b, self.q))
+
+    def descend(self, f: Affine, y: Vector, tol: float, gtol: float = 0.0, state: State | None = None) -> Any:
+        """Go on minimising f, within what is left of the limits."""
+        before = 0 if state is None else state.iteration
+        left = max(self.deadline - time.perf_counter(), 0.0)
+        limits: dict[str, Any] = {"tol": tol, "gtol": gtol, "maxiter": before + self.iterations, "time_limit": left}
+        start = y if state is None else state.origin
+        result = minimize(f, start, method=self.space.method(), trace=False, resume=state, **limits)
+        self.nit += result.nit - before
+        self.iterations -= result.nit - before
+        self.nfev += result.nfev
+        self.nprod += result.nprod + 2 * result.nrecord  # the answer is evaluated anew, from x: products like any other
+        self.method = result.method
+        return result
+
+    def look(self, y: Vector) -> LpPoint:
+        """What is at a point of the space; the best point is kept."""
+        c = self.space.point(y)
+        z = self.data.image(c)
+        seen = LpPoint(c, z, norm(z, self.q))
+        if seen.fun < self.best.fun:
+            self.best = seen
+        return seen
+
+    def note(self, power: float) -> None:
+        """A row of the trace."""
+        spent = time.perf_counter() - self.began
+        self.rows.append((spent, power, self.best.fun, self.lower, self.nprod + self.data.nprod))
+
+    def least(self, power: float, size: float) -> float:
+        """A gradient so small is rounding: that of Ax - b, in units of size, times the curvature power - 1."""
+        return BLUR * self.data.precision * (power - 1.0) * max(1.0, norm(self.data.b, power) / size)
+
+    @property
+    def exact(self) -> bool:
+        """Whether the residuals are what rounding leaves of b - b."""
+        return self.best.fun <= self.rounding()
+
+    def rounding(self) -> float:
+        """What it may take off the residuals of the best point; one product."""
+        return BLUR * self.data.precision * norm(magnitude(self.data, self.best.c), self.q)
+
+    def certify(self, seen: LpPoint, tol: float) -> float:
+        """The bound from a Newton step in the dual at that point; the relative gap that is left."""
+        zeta = seen.z / seen.fun
+        root = np.abs(zeta) ** (0.5 * self.q - 1.0)
+        self.charges = self._bound(seen, root * self.space.leftover(root, root * zeta, 1e-3 * tol))
+        if self.gap > max(tol, self.space.loose) and not self.charged:  # cruder, but there are no weights to lose
+            self._bound(seen, self.space.leftover(None, root * root * zeta, 0.0))
+        return self.gap
+
+    @property
+    def gap(self) -> float:
+        """Between the best value and the best bound, relative."""
+        return (self.best.fun - self.lower) / self.best.fun
+
+    @property
+    def charged(self) -> bool:
+        """Whether that gap is mostly charges: then nothing is to be gained by a better point."""
+        return self.charges >= 0.9 * self.gap * self.best.fun
+
+    def _bound(self, seen: LpPoint, u: Vector) -> float:
+        """What u proves once A^T u = 0 up to rounding, if it is the best bound so far; the charges taken off it."""
+        for _ in range(PASSES):
+            u = u / norm(u, self.q / (self.q - 1.0))
+            left, blur = norm2(self.data.adjoint(u)), BLUR * self.data.precision * math.sqrt(seen.c.size) * norm2(u)
+            if left <= BLUR * blur:
+                charges = self._charges(seen, u, left + blur)
+                lower = float(u @ seen.z) - charges
+                if lower > self.lower:
+                    self.lower, self.u = lower, u
+                return charges
+            u = self.space.leftover(None, u, 0.0)
+        return 0.0
+
+    def _charges(self, seen: LpPoint, u: Vector, left: float) -> float:
+        """What rounding may have added to <u, z>, and <A^T u, y - c> at most, y a minimiser; ||u||_{q*} = 1."""
+        spread = u.size ** (0.5 - 1.0 / self.q) * seen.fun  # at least ||z||_2, and the same of a minimiser
+        distance = REACH * (norm2(seen.c) + spread)
+        if self.space.sigma > 0.0:
+            distance = min(distance, 2.0 * spread / self.space.sigma)
+        return BLUR * self.data.precision * float(np.abs(u) @ magnitude(self.data, seen.c)) + left * distance
+
+
+def _solve(fit: Fit, tol: float) -> tuple[Status, str]:
+    """Least squares, the stages, and the last one until its certificate is good enough."""
+    y = fit.space.start(lambda f, y, tol, gtol: fit.descend(f, y, tol, gtol).x)
+    seen = fit.look(y)
+    fit.note(2.0)
+    if fit.exact:
+        return Status.CONVERGED, EXACT
+    if (y.size == 0 or fit.q == 2.0) and fit.certify(seen, tol) <= tol:
+        fit.note(fit.q)
+        return Status.CONVERGED, CERTIFIED
+    power = 4.0
+    while power < fit.q and y.size > 0:
+        size = norm(seen.z, power)
+        y = fit.descend(fit.space.objective(PowerLoss(power), size), y / size, ROUGH, fit.least(power, size)).x * size
+        seen = fit.look(y)
+        fit.note(power)
+        power *= 2.0
+    return _finish(fit, y, seen.fun, tol)
+
+
+def _finish(fit: Fit, y: Vector, size: float, tol: float) -> tuple[Status, str]:
+    """The last stage: the gap falls with the square of the gradient, which says how small that has to be."""
+    if y.size == 0:
+        return Status.PRECISION, SHORT.format(Status.PRECISION.message, fit.gap)
+    f = fit.space.objective(SquareLoss() if fit.q == 2.0 else PowerLoss(fit.q), size)
+    least = fit.least(fit.q, size)
+    y, gtol, state, status, gap = y / size, max(math.sqrt(tol), least), None, Status.PRECISION, 1.0
+    for _ in range(ROUNDS):
+        result = fit.descend(f, y, 0.0, gtol, state)
+        state, y, status = result.state, result.x, next(s for s in Status if s.code == result.status)
+        seen = fit.look(y * size)
+        gap = fit.certify(seen, tol)
+        fit.note(fit.q)
+        if gap <= tol:
+            return Status.CONVERGED, CERTIFIED
+        if status is not Status.CONVERGED or gtol <= least or fit.charged:  # gtol: the gradient is rounding
+            break
+        gtol = max(norm2(result.jac) * min(max(0.5 * math.sqrt(tol / gap), 1e-3), 0.3), least)
+    status = Status.PRECISION if status is Status.CONVERGED else status
+    return status, SHORT.format(status.message, gap)
+
+
+def _scaled(A: Matrix, b: npt.ArrayLike) -> tuple[ScaledFit, float]:
+    """The data checked, b divided by a power of two, which is returned too."""
+    A = as_matrix(hosted(A), "A")
+    if A.dtype != np.float64 and not isinstance(A, LinearOperator):
+        A = A.astype(np.float64)  # a bound to 1e-8 needs products better than float32's
+    aim = as_data(hosted(b), A.shape[0], "b")
+    size = float(power_of_two(np.abs(aim).max(keepdims=True))[0])
+    return ScaledFit(A, aim / size), size
+
+
+def _returned(fit: Fit, size: float) -> tuple[Vector, Vector]:
+    """x in the units of the data, the shortest where there are many, and its residuals."""
+    data = fit.data
+    x, b = fit.best.c * size / data.D * data.lift, data.b * size
+    residual = apply(data.given, x) - b
+    data.nprod += 1
+    short = fit.space.shortest(x, data.D / data.lift)
+    if short is x:
+        return x, residual
+    other = apply(data.given, short) - b
+    data.nprod += 1
+    # Columns of very different size: rounding may spoil the projection.
+    return (short, other) if norm(other, fit.q) <= norm(residual, fit.q) + fit.rounding() * size else (x, residual)
+
+
+def _answer(fit: Fit, size: float, tol: float, status: Status, text: str) -> OptimizeResult:
+    """The result in the units of the data; the value, and success, are those of the x handed back."""
+    x, residual = _returned(fit, size)
+    fun = norm(residual, fit.q)
+    lower = min(fit.lower * size, fun)
+    kept = fun - lower <= tol * fun if text is CERTIFIED else text is not EXACT or fun <= 4.0 * fit.rounding() * size
+    if not kept:  # x may have lost digits, or all of them, to underflow
+        status, text = Status.PRECISION, SHORT.format(Status.PRECISION.message, 1.0 - lower / fun)
+    if not (math.isfinite(fun) and np.isfinite(x).all()):
+        fun = math.inf
+        status, text = Status.NONFINITE, "x or Ax - b overflows at the answer: rescale A or b."
+    columns = np.array(fit.rows).T
+    trace = dict(zip(TRACE, columns, strict=True))
+    for name in ("fun", "lower"):
+        trace[name] *= size
+    return OptimizeResult(
+        x=x,
+        fun=fun,
+        lower=lower,
+        gap=fun - lower,
+        success=status.success,
+        status=status.code,
+        message=text,
+        nit=fit.nit,
+        nfev=fit.nfev,
+        nprod=fit.nprod + fit.data.nprod,
+        method=fit.method,
+        power=fit.q,
+        residual=residual,
+        dual=fit.u,
+        trace=trace,
+    )

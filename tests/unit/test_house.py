@@ -1,0 +1,103 @@
+"""The layout of the package: arrows between its rooms go one way, and a name means one thing."""
+
+import ast
+import importlib
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[2] / "src" / "hasd"
+LAYERS = (
+    ("_checks", "_version"),
+    ("_math",),
+    ("objectives", "theory"),
+    ("_run",),
+    ("_resume",),
+    ("methods",),
+    ("_inputs", "_scipy_style", "_minimize", "_compare", "_plots"),
+    ("problems",),
+    ("torch", "jax", "dask", "sklearn", "solve", "experiments"),
+    ("cli", ""),
+)
+"""From the bottom up: a room may use its own layer and those before it; "" is the package's own __init__."""
+RANK = {room: rank for rank, layer in enumerate(LAYERS) for room in layer}
+OPTIONAL = ("torch", "jax", "dask", "sklearn")
+
+
+def modules():
+    """Every module of the package by its name, as a path."""
+    found = {}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        parts = ["hasd", *path.relative_to(PACKAGE).with_suffix("").parts]
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
+
+
+MODULES = modules()
+
+
+def room(name):
+    """The part of the package that a module belongs to."""
+    return (name.split(".") + [""])[1]
+
+
+def imports(name, path):
+    """The package's modules that one imports, with the line; those for type checkers included."""
+    package = name.split(".") if path.name == "__init__.py" else name.split(".")[:-1]
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.level > 0:
+            base = ".".join([*package[: len(package) - node.level + 1], *([node.module] if node.module else [])])
+            for alias in node.names:
+                full = f"{base}.{alias.name}"
+                yield (full if full in MODULES else base), node.lineno
+
+
+def test_every_room_has_its_layer():
+    assert {room(name) for name in MODULES} == set(RANK)
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_imports_go_down_the_layers_only(name):
+    upward = [(line, other) for other, line in imports(name, MODULES[name]) if RANK[room(other)] > RANK[room(name)]]
+    assert not upward
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_the_package_imports_itself_by_relative_names(name):
+    for node in ast.walk(ast.parse(MODULES[name].read_text())):
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        names += [node.module or ""] if isinstance(node, ast.ImportFrom) and node.level == 0 else []
+        assert not [used for used in names if used.split(".")[0] == "hasd"]
+
+
+def test_no_import_goes_round_in_a_circle():
+    graph = {name: {other for other, _ in imports(name, path)} - {name} for name, path in MODULES.items()}
+    done = set()
+
+    def visit(name, above):
+        assert name not in above, f"{' -> '.join([*above, name])}"
+        if name not in done:
+            for other in graph[name]:
+                visit(other, [*above, name])
+            done.add(name)
+
+    for name in graph:
+        visit(name, [])
+
+
+@pytest.mark.parametrize("name", [name for name in MODULES if room(name) not in OPTIONAL and name != "hasd"])
+def test_no_name_hides_a_module(name):
+    module = importlib.import_module(name)
+    *above, last = name.split(".")
+    assert getattr(sys.modules[".".join(above)], last) is module
+
+
+def test_no_two_classes_have_one_name():
+    places = defaultdict(list)
+    for name, path in MODULES.items():
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places[node.name].append(name)
+    assert not {name: where for name, where in places.items() if len(where) > 1}
