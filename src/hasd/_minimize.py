@@ -79,7 +79,8 @@ def minimize(
         Further arguments for fun and jac.
     method : str or method object
         One of `hasd.method_names()`; "auto" chooses by counted cost: `hasd-subspace` where products with A are what
-        costs, `hasd-qn` for a callable and where they are cheap; `hasd` where p or L is given.  ``res.message`` says which.
+        costs, `hasd-qn` for a callable and where they are cheap; `hasd` where p or L is given.
+        ``res.message`` says which.
     jac : callable, True or None
         The gradient; None takes finite differences through SciPy: len(x0) + 1 evaluations each, slow.
     p : float or geometry

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import scipy
 
-from .. import __version__
+from .._version import VERSION
 from .plot import plot
 from .problems import FileSolution
 from .settings import Settings
@@ -53,9 +53,9 @@ def record(solution: FileSolution, settings: Settings, name: str) -> dict[str, A
         "notes": list(solution.notes),
         "settings": {key: value for key, value in vars(settings).items() if key != "progress"},
         "versions": {
-            "hasd": __version__,
-            "numpy": np.__version__,
-            "scipy": scipy.__version__,
+            "hasd": VERSION,
+            "numpy": np.VERSION,
+            "scipy": scipy.VERSION,
             "python": platform.python_version(),
         },
     }
