@@ -43,7 +43,7 @@ def child(path):
 
 def iteration(path):
     """That of a checkpoint which must be readable."""
-    return checkpoint._contents(path)[0]["tree"]["state"]["iteration"]
+    return checkpoint._contents(path)[0]["tree"]["dict"]["state"]["iteration"]
 
 
 def halves(path, pid):

@@ -7,6 +7,7 @@ import threading
 import warnings
 import zipfile
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from hasd import _minimize as minimizing
 from hasd._resume import checkpoint
 from hasd._resume import identity as same_run
 from hasd.methods.agd import AGD
+from hasd.methods.base import advance, first_state
 from hasd.objectives import LeastSquares, Logistic, LogSumExp, Power, Quadratic, SymmetricSoftmax
 
 RNG = np.random.default_rng(2)
@@ -207,6 +209,7 @@ class TestRefused:
     def test_a_state_that_cannot_be_saved(self, tmp_path):
         class Mine:
             name, default_p = "mine", 2.0
+            state_classes = AGD.state_classes
 
             def __init__(self):
                 self.inner = AGD()
@@ -354,7 +357,7 @@ class TestInterrupt:
         path, common = tmp_path / "run.npz", {"jac": True, "method": "hasd", "tol": 0.0}
         part = hasd.minimize(self.interrupting(after), np.ones(12), checkpoint=path, interrupt="return", **common)
         assert part.status == hasd.Status.INTERRUPTED.code
-        assert checkpoint._contents(path)[0]["tree"]["state"]["iteration"] == part.nit > 0
+        assert checkpoint._contents(path)[0]["tree"]["dict"]["state"]["iteration"] == part.nit > 0
         whole = hasd.minimize(smooth, np.ones(12), maxiter=40, **common)
         same(whole, hasd.minimize(smooth, np.ones(12), maxiter=40, resume=path, **common))
 
@@ -362,7 +365,7 @@ class TestInterrupt:
     @pytest.mark.parametrize("interrupt", ["raise", "return"])
     def test_while_the_answer_is_made(self, interrupt, times, tmp_path, monkeypatch):
         """The first Ctrl-C makes it anew, the second is raised; the checkpoint is there in any case."""
-        path, left, real = tmp_path / "run.npz", [None] * times, minimizing.answer
+        path, left, real = tmp_path / "run.npz", [None] * times, minimizing.result
 
         def answer(*args):
             if left:
@@ -370,13 +373,13 @@ class TestInterrupt:
                 raise KeyboardInterrupt
             return real(*args)
 
-        monkeypatch.setattr(minimizing, "answer", answer)
+        monkeypatch.setattr(minimizing, "result", answer)
         if interrupt == "return" and times == 1:
             same(saved(path, interrupt=interrupt), saved(tmp_path / "other.npz"))
         else:
             with pytest.raises(KeyboardInterrupt):
                 saved(path, interrupt=interrupt)
-        assert checkpoint._contents(path)[0]["tree"]["state"]["iteration"] == 20
+        assert checkpoint._contents(path)[0]["tree"]["dict"]["state"]["iteration"] == 20
 
     def test_before_there_is_anything_to_return(self):
         with pytest.raises(KeyboardInterrupt):
@@ -392,3 +395,50 @@ class TestInterrupt:
         thread.start()
         thread.join()
         same(found[0], saved(tmp_path / "other.npz"))
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class CountingState(hasd.State):
+    """A state with a field of its own, and a class of its own in it."""
+
+    seen: "tuple[Seen, ...]" = ()
+
+
+class Seen(NamedTuple):
+    """A user's record."""
+
+    x: np.ndarray
+    f: float
+
+
+class Counting:
+    """A user's method: gradient descent that remembers what it saw."""
+
+    name, default_p = "counting", 2.0
+    state_classes = (CountingState,)
+
+    def init(self, problem, start):
+        return CountingState(**first_state(problem, start))
+
+    def step(self, problem, state):
+        there = problem.oracle.evaluate(state.x - 0.05 * state.at.g)
+        seen = (*state.seen, Seen(state.at.x, state.at.f))
+        return advance(problem, state, there, state.estimate.cut(0.05, state.at), 1, seen=seen)
+
+
+def test_a_users_method_with_a_state_of_its_own_goes_on_from_a_checkpoint(tmp_path):
+    path, common = tmp_path / "run.npz", {"jac": True, "method": Counting(), "tol": 0.0}
+    hasd.minimize(smooth, np.ones(12), maxiter=7, checkpoint=path, **common)
+    rest = hasd.minimize(smooth, np.ones(12), maxiter=20, resume=path, **common)
+    whole = hasd.minimize(smooth, np.ones(12), maxiter=20, **common)
+    same(whole, rest)
+    assert [type(one) for one in rest.state.seen] == [Seen] * 20
+    assert all(a.f == b.f and np.array_equal(a.x, b.x) for a, b in zip(rest.state.seen, whole.state.seen, strict=True))
+
+
+def test_a_method_that_does_not_declare_its_state_says_so(tmp_path):
+    class Silent(Counting):
+        state_classes = ()
+
+    with pytest.raises(TypeError, match="it holds a CountingState, which the method's state_classes do not name"):
+        hasd.minimize(smooth, np.ones(12), jac=True, method=Silent(), checkpoint=tmp_path / "run.npz")

@@ -28,7 +28,7 @@ def run(path, **options):
 
 
 def iteration(path):
-    return checkpoint._contents(path)[0]["tree"]["state"]["iteration"]
+    return checkpoint._contents(path)[0]["tree"]["dict"]["state"]["iteration"]
 
 
 def names(folder):

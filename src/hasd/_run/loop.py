@@ -9,7 +9,7 @@ import numpy as np
 
 from .._math.evaluation import Evaluation
 from .problem import Method, Problem
-from .record import Run, State
+from .record import Run, State, fields_of
 from .status import Status, Stop
 
 Criterion = Callable[[State], Status | None]
@@ -84,6 +84,7 @@ def follow(problem: Problem, method: Method, start: Evaluation | Run, watch: Wat
     first = True
     try:
         while not watch(run, first):
+            run.seen = fields_of(problem.oracle)
             run.move(next_state(problem, method, run.state))
             first = False
     except Stop as stop:

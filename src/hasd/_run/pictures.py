@@ -31,7 +31,8 @@ class Album:
     def for_result(self, run: Run, fun: Any) -> State:
         """The last state as a result carries it: with what ``resume=`` needs, without the trace."""
         objective = weakref.ref(fun) if isinstance(fun, Objective) else None
-        picture = replace(self.take(run), trace={}, objective=objective)
+        now = self.take(run)
+        picture = replace(now, trace={}, objective=objective, oracle={**now.oracle, **run.seen})
         return replace(run.state, counts=self.oracle.counts, picture=picture)
 
     def restore(self, state: State, picture: Picture) -> Run:

@@ -37,10 +37,6 @@ class Picture:
         """Its fields: another process has another objective."""
         return {**self.__dict__, "objective": None}
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Picture:
-        """Itself: a picture never changes."""
-        return self
-
 
 KEPT = (Evaluation, Bend, Certificate, Cut, Convexity)
 """Classes that the fields of a picture hold."""
@@ -158,6 +154,7 @@ class Run:
     first: float  # f(x_0)
     status: Status = Status.MAXITER
     complete: bool = False  # whether the state has been recorded, and the callback has had it
+    seen: dict[str, Any] = field(default_factory=dict)  # what the oracle knew then: a step may be broken off later
     kept: tuple[str, ...] = ("smallest", "first")
 
     @classmethod

@@ -22,15 +22,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .._math.arrays import double, fresh, namespace, total
 from .._math.geometry import dot, norm2
 from ._operators import Vector, quiet
 from .losses import LogSumExpLoss
-
-if TYPE_CHECKING:
-    from .affine import Affine
 
 REACH = 100.0
 """Without ridge and radius, minimisers up to this many times ||x|| + ||w|| away pay for a residual of rounding size."""
@@ -55,7 +52,7 @@ class Dual:
 class DualPoint:
     """x, and what is known there."""
 
-    def __init__(self, objective: Affine, x: Vector, radius: float | None) -> None:
+    def __init__(self, objective: Any, x: Vector, radius: float | None) -> None:
         """Two products."""
         self.objective, self.x, self.radius = objective, x, radius
         self.ridge, self.eps = objective.ridge, objective.precision
@@ -104,7 +101,7 @@ class DualPoint:
 
 
 @quiet
-def duality_gap(objective: Affine, x: Vector, radius: float | None = None, iterations: int = 100) -> float:
+def duality_gap(objective: Any, x: Vector, radius: float | None = None, iterations: int = 100) -> float:
     """The least of the bounds from u = phi'(z), from u' and from 0; see ``Affine.duality_gap``.
 
     Only where u' is outside the domain of phi* are points between the three tried: elsewhere that gains a percent.

@@ -38,7 +38,7 @@ class Point:
 
     z: Image
     value: float  # phi(z)
-    expansion: Any  # slope and curvature, opaque
+    expansion: Expansion | Any  # slope and curvature: of another space of images, whatever it needs
 
 
 class Images(Protocol):
