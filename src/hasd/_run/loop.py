@@ -84,7 +84,7 @@ def follow(problem: Problem, method: Method, start: Evaluation | Run, watch: Wat
     first = True
     try:
         while not watch(run, first):
-            run.seen = fields_of(problem.oracle)
+            run.before = fields_of(problem.oracle)
             run.move(next_state(problem, method, run.state))
             first = False
     except Stop as stop:

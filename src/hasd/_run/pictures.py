@@ -32,7 +32,7 @@ class Album:
         """The last state as a result carries it: with what ``resume=`` needs, without the trace."""
         objective = weakref.ref(fun) if isinstance(fun, Objective) else None
         now = self.take(run)
-        picture = replace(now, trace={}, objective=objective, oracle={**now.oracle, **run.seen})
+        picture = replace(now, trace={}, objective=objective, oracle={**now.oracle, **run.before})
         return replace(run.state, counts=self.oracle.counts, picture=picture)
 
     def restore(self, state: State, picture: Picture) -> Run:

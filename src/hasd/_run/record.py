@@ -154,7 +154,7 @@ class Run:
     first: float  # f(x_0)
     status: Status = Status.MAXITER
     complete: bool = False  # whether the state has been recorded, and the callback has had it
-    seen: dict[str, Any] = field(default_factory=dict)  # what the oracle knew then: a step may be broken off later
+    before: dict[str, Any] = field(default_factory=dict)  # of a step that was broken off: what the oracle knew before
     kept: tuple[str, ...] = ("smallest", "first")
 
     @classmethod
@@ -164,6 +164,6 @@ class Run:
 
     def move(self, state: State) -> None:
         """Take the next state."""
-        self.state, self.complete = state, False
+        self.state, self.complete, self.before = state, False, {}
         if state.grad_norm < self.smallest[0]:
             self.smallest = (state.grad_norm, state.at)
