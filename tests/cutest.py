@@ -133,7 +133,7 @@ class Rows(np.ndarray):
         return total
 
 
-class ExactStore(pairs.Store):
+class ExactStore(pairs.PairStore):
     """A store of the pairs with rows like that."""
 
     def __init__(self, room: int, d: int):
@@ -143,7 +143,7 @@ class ExactStore(pairs.Store):
 
 def sums_without_order(monkeypatch: pytest.MonkeyPatch) -> None:
     """Replace every sum over coordinates that hasd-qn takes by one that a permutation of them does not change."""
-    monkeypatch.setattr(pairs, "Store", ExactStore)
+    monkeypatch.setattr(pairs, "PairStore", ExactStore)
     for name, module in list(sys.modules.items()):
         if name.startswith("hasd."):
             for function, exact in (("dot", exact_dot), ("norm2", exact_norm)):

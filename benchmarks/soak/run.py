@@ -75,7 +75,7 @@ class Run:
 
     def converged_in_truth(self) -> bool:
         """Whether the exact gradient meets the tolerance that status 0 speaks of."""
-        geometry, f = hasd.geometry.Lp(self.res.p), self.problem.exact
+        geometry, f = hasd.Lp(self.res.p), self.problem.exact
         with localcontext(DIGITS):
             here, start = (f.derivatives(exact(x))[0].astype(float) for x in (self.res.x, self.problem.x0))
         return geometry.dual_norm(here) <= self.settings["tol"] * geometry.dual_norm(start)

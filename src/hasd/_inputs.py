@@ -20,6 +20,7 @@ from ._math.geometry import Geometry, Lp
 from ._resume.atomic_write import previous, temporary
 from ._resume.checkpoint import ours
 from ._run.bounds import Bounds
+from ._run.capabilities import traits_of_method, traits_of_objective
 from ._run.convexity import Convexity
 from ._run.record import State
 from ._run.sources import BlackBox, ObjectiveSource, Source
@@ -193,9 +194,10 @@ def checkpoint(given: Any, every: Any) -> tuple[Path | None, int]:
 
 def requirements(method: Any, fun: Any, mu: float) -> None:
     """What a method declares that it needs of the problem."""
-    if getattr(method, "needs_mu", False) and mu == 0.0:
+    traits = traits_of_method(method)
+    if traits.needs_mu and mu == 0.0:
         raise ValueError(f"method {method.name!r} needs mu > 0: give mu=, or an objective with a ridge")
-    if getattr(method, "needs_images", False) and not hasattr(fun, "images"):
+    if traits.needs_images and not traits_of_objective(fun).has_images:
         raise TypeError(
             f"method {method.name!r} needs an objective f(x) = phi(Ax - b) from hasd.objectives, "
             f"got {type(fun).__name__}; hasd-qn takes any function"
@@ -209,8 +211,8 @@ def bounds(gap_tol: Any, radius: Any, mu: float, source: Source, cached: bool) -
     are too coarse to tell.
     """
     reach = None if radius is None else number("radius", radius, least=0.0)
-    objective = getattr(source, "objective", None)
-    fine = not hasattr(objective, "loss") and not cached and getattr(source, "jac", True) is not None
+    traits = traits_of_objective(getattr(source, "objective", None))
+    fine = not traits.convex and not cached and getattr(source, "jac", True) is not None
     convexity = Convexity() if fine else None
     if gap_tol is None:
         return Bounds(reach, mu, convexity=convexity)

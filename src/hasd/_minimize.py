@@ -20,6 +20,7 @@ from ._math.geometry import Geometry
 from ._resume import checkpoint as checkpoints
 from ._resume.identity import configuration, refuse_other, refuse_other_function, refuse_other_start
 from ._run import loop, stopping
+from ._run.capabilities import traits_of_method, traits_of_objective
 from ._run.oracle import Oracle
 from ._run.pictures import Album
 from ._run.problem import Method, Problem
@@ -251,8 +252,8 @@ class SetUp(NamedTuple):
     @property
     def in_double(self) -> bool:
         """Whether the method works on images, which are kept in float64."""
-        keeps = getattr(self.method, "keeps_images", False)
-        return keeps and hasattr(getattr(self.source, "objective", None), "images")
+        structured = traits_of_objective(getattr(self.source, "objective", None)).has_images
+        return traits_of_method(self.method).keeps_images and structured
 
     def problem(self, oracle: Oracle) -> Problem:
         """What the method is given."""
@@ -336,7 +337,7 @@ def _patiently(finish: Callable[[], OptimizeResult]) -> OptimizeResult:
 
 def _unused(setup: SetUp) -> str:
     """A sentence for the message where L was given to a method that has no use for it."""
-    needless = setup.L is not None and getattr(setup.method, "keeps_images", False)
+    needless = setup.L is not None and traits_of_method(setup.method).keeps_images
     return f"Ignored: L, as {setup.method.name} measures its steps itself." if needless else ""
 
 

@@ -254,7 +254,7 @@ WRONG = (
     ({"p": 1.5}, ValueError, "p must satisfy 2 <= p <= inf, got 1.5"),
     ({"p": float("nan")}, ValueError, "p must satisfy"),
     ({"p": "inf"}, TypeError, "p must be a number, got 'inf'"),
-    ({"p": hasd.geometry.Lp(2.0)}, TypeError, "p must be a number"),
+    ({"p": hasd.Lp(2.0)}, TypeError, "p must be a number"),
     ({"L": -1.0}, ValueError, "L must be positive and finite, got -1.0"),
     ({"L": np.inf}, ValueError, "L must be positive"),
     ({"L": np.array(0.0)}, ValueError, "L must be positive"),

@@ -9,6 +9,7 @@ import pytest
 import hasd
 from hasd import objectives, theory
 from hasd.methods import hasd_cg
+from hasd.objectives import _images
 from reference.pseudocode import psi_minimum
 from support import allowance
 
@@ -129,8 +130,8 @@ def test_an_image_that_drifts_is_replaced(monkeypatch):
     monkeypatch.setattr(hasd_cg, "REFRESH", 5)
     f = QUADRATICS["squares"]()
     assert all(state.direction is not None for state in states(f, 15)[1:])
-    multiply = objectives.images.LocalImages.multiply
-    monkeypatch.setattr(objectives.images.LocalImages, "multiply", lambda self, q: multiply(self, q) * (1 + 0.1))
+    multiply = _images.LocalImages.multiply
+    monkeypatch.setattr(_images.LocalImages, "multiply", lambda self, q: multiply(self, q) * (1 + 0.1))
     drifting = states(f, 15)
     anew = [state for state in drifting if state.iteration and state.direction is None]
     assert anew and anew[0].fun == pytest.approx(f(anew[0].x), rel=1e-12)

@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from .._math.arrays import Array
+from .._run.capabilities import traits_of_method
 from .._run.record import KEPT, State
 
 
@@ -28,7 +29,7 @@ def state_classes(method: Any) -> dict[str, type]:
 
     A method whose states have fields of their own names their class in ``state_classes``.
     """
-    return parts_of((*KEPT, State, *getattr(method, "state_classes", ())))
+    return parts_of((*KEPT, State, *traits_of_method(method).state_classes))
 
 
 def parts_of(classes: Iterable[type]) -> dict[str, type]:

@@ -18,6 +18,7 @@ from .._math.arrays import (
 )
 from .._math.evaluation import NO_BEND, Bend, Evaluation, reachable, sizes_of
 from .._math.geometry import norm2
+from .capabilities import traits_of_objective
 from .sources import (
     Source,
     refuse_late,
@@ -109,7 +110,7 @@ class Oracle:
 
     def sharpen(self, e: Evaluation) -> Evaluation | None:
         """The same evaluation with less doubt, where the objective can: for the record, and at most once a run."""
-        sharpen = getattr(getattr(self.source, "objective", None), "sharpen", None)
+        sharpen = traits_of_objective(getattr(self.source, "objective", None)).sharpen
         found = None if sharpen is None else self._off_the_books(lambda: sharpen(e.x, sizes_of(e.x, e.f, e.g)))
         return None if found is None else Evaluation(e.x, found[0], found[1], self.source.precision, found[2])
 

@@ -8,6 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from .._math.evaluation import Evaluation
 from .._math.geometry import Geometry, Lp
+from .capabilities import ObjectiveTraits, traits_of_objective
 from .oracle import Oracle
 from .record import State
 
@@ -24,12 +25,17 @@ class Problem:
     @cached_property
     def bounded_below(self) -> bool:
         """Whether f is known to have a lower bound, so that it can only seem to fall without end."""
-        return getattr(self.objective, "bounded_below", False)
+        return self.traits.bounded_below
 
     @cached_property
     def objective(self) -> Any:
         """The objective behind the oracle, for methods that use its structure; None for a black box."""
         return getattr(self.oracle.source, "objective", None)
+
+    @cached_property
+    def traits(self) -> ObjectiveTraits:
+        """What the objective says of itself."""
+        return traits_of_objective(self.objective)
 
     def dual_norm(self, e: Evaluation) -> float:
         """||g||_{p*} at an evaluation: computed once for each."""

@@ -12,6 +12,7 @@ from .._math.arrays import Array, fresh, like
 from .._math.evaluation import Evaluation
 from ..objectives._operators import quiet
 from .bounds import Bounds
+from .capabilities import traits_of_method
 from .certificate import Gap, cut_at
 from .gradient_check import find_misfit
 from .problem import Method, Problem
@@ -34,7 +35,7 @@ def result(
 ) -> OptimizeResult:
     """The result of a run from x0, in whose library and precision x is handed back."""
     state, bounds = run.state, recorder.bounds
-    e = _in_precision_of(x0, _returned(problem, run, wanted, goal), problem)
+    e = _in_precision_of(x0, _returned(problem, method, run, wanted, goal), problem)
     if run.status in (Status.CONVERGED, Status.GAP, Status.PRECISION):
         problem.oracle.probe(e)
     if (e.finite and e.norm2 == 0.0) or run.status in (Status.CONVERGED, Status.GAP, Status.PRECISION):
@@ -56,7 +57,7 @@ def result(
         method,
         e,
         run.status,
-        " ".join(filter(None, (misfit, bounds.withdrawn, state.note, why, getattr(problem.objective, "note", "")))),
+        " ".join(filter(None, (misfit, bounds.withdrawn, state.note, why, problem.traits.note))),
         nit=state.iteration,
         L=state.L,
         weight=state.weight,
@@ -99,25 +100,25 @@ def _misfit(problem: Problem, e: Evaluation, bounds: Bounds) -> str:
     return "" if misfit is None else str(misfit)
 
 
-def _returned(problem: Problem, run: Run, wanted: Tolerances, goal: str) -> Evaluation:
+def _returned(problem: Problem, method: Method, run: Run, wanted: Tolerances, goal: str) -> Evaluation:
     """The point handed back: the one that met the tolerance, or the best one by the goal.  Never worse than x0.
 
     What was evaluated on cached images is evaluated anew, from x.
     """
     state, record = run.state, problem.oracle.record
-    cached = getattr(state, "point", None) is not None
+    finish = traits_of_method(method).finish
     if run.status is Status.GAP and not wanted.gradient and (there := record(wanted.bounds.best)).finite:
         return there
     if run.status.success or goal == "gradient":
         e = state.at if run.status.success else run.smallest[1]
-        return record(e.x) if cached else e
+        return e if finish is None else finish(problem, e)
     best, (lowest, where) = problem.oracle.best, problem.oracle.lowest
     known = [e.f for e in (best,) if e is not None] + [state.fun]
     if where is not None and lowest < min(known, key=lambda f: math.inf if math.isnan(f) else f):
         there = record(where)
         if there.finite:
             return there
-    last = state.at if state.at.x is state.x and not cached else record(state.x)
+    last = state.at if state.at.x is state.x and finish is None else record(state.x)
     lowest_known = best if best is not None and not (last.finite and last.f <= best.f) else last
     return _flattest(problem, run, lowest_known) if run.status is Status.PRECISION else lowest_known
 

@@ -1,4 +1,4 @@
-"""A bound on f(x) - f* from what the blocks tell of u = phi'(Ax - b): ``hasd.objectives.dual`` has the formulas."""
+"""A bound on f(x) - f* from what the blocks tell of u = phi'(Ax - b): ``hasd.objectives._dual`` has the formulas."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ class HASD(optx.AbstractMinimiser):
       backtracked with restarts) to a minimiser;
     - ``L``: the constant of the last step, larger than the declared one where gradients disproved that;
     - ``grad_norm``: ||grad f||_{p*} where the last step took it, at y;
-    - ``status``: a code of `hasd.result.Status`.
+    - ``status``: a code of `hasd.Status`.
 
     ``solution.result`` is ``nonlinear_max_steps_reached`` where the budget was spent (status 10), ``nonfinite``
     where f or its gradient was NaN or infinite at the start (12) or in twenty trials in a row (3), and

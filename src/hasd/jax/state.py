@@ -1,4 +1,4 @@
-"""What the JAX methods know between two evaluations, and the arithmetic they share (`hasd.estimate`, traced)."""
+"""What the JAX methods know between two evaluations, and the arithmetic they share (`hasd._math.estimate`, traced)."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class HASDState(NamedTuple):
 
     iteration: Scalar  # t
     evaluations: Scalar  # answers taken in
-    status: Scalar  # RUNNING, or the code of a `hasd.result.Status`
+    status: Scalar  # RUNNING, or the code of a `hasd.Status`
     x: Tree  # x_t
     fun: Scalar  # f(x_t); NaN where L is declared
     y: Tree  # where f and its gradient are wanted next

@@ -24,7 +24,7 @@ def hasd(
     x, the point to use.  Give ``value=f(params)`` to ``update`` where you have it: it keeps min psi and finds out an L
     that is too small (``params`` is then x for once).  With ``L=None`` it is needed, and ``params`` is in turn y and
     the end of a trial step.  Updates are steps already: no learning rate, and nothing behind it in a chain that changes
-    them.  A run has ended where ``state.status >= 0``, a code of `hasd.result.Status`; ``params`` stay from then on.
+    them.  A run has ended where ``state.status >= 0``, a code of `hasd.Status`; ``params`` stay from then on.
 
     >>> import jax, jax.numpy as jnp
     >>> optimiser = hasd(L=1.0, p=2)

@@ -1,4 +1,4 @@
-"""`hasd.geometry` for pytrees of JAX arrays: a tree stands for the vector of all its entries."""
+"""`hasd._math.geometry` for pytrees of JAX arrays: a tree stands for the vector of all its entries."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def dual(p: float) -> float:
 
 
 def steepest(g: Tree, p: float, dual_norm: Scalar) -> Tree:
-    """s_p(g), as `hasd.geometry.Lp.steepest`."""
+    """s_p(g), as `hasd._math.geometry.Lp.steepest`."""
     if p == 2.0:
         return g
     if p == math.inf:

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from .._checks import parameters, unknown
+from .._run.capabilities import traits_of_objective
 from .._run.problem import Method
 from .agd import AGD
 from .estimate_sequence import EstimateSequence
@@ -47,7 +48,7 @@ def choose(objective: Any) -> tuple[str, str]:
     where a row of A has more entries than that.  On a quadratic conjugate gradients are as good, unless the space is so
     small that all directions can be kept.
     """
-    if objective is None or not hasattr(objective, "images"):
+    if not traits_of_objective(objective).has_images:
         return "hasd-qn", "Chosen: hasd-qn, as the function is a black box."
     if objective.images().constant and objective.dimension > WHOLE:
         return "hasd-cg", "Chosen: hasd-cg, as the function is quadratic."

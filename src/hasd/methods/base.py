@@ -212,3 +212,8 @@ def exhausted(problem: Problem, e: Evaluation, L: float) -> bool:
     small = 2.0 * e.eps * problem.geometry.norm(e.x) >= N / L
     up = lift(e.f, N)
     return small and e.eps * abs(up * e.f) >= 0.5 * (up * N) * (N / L)
+
+
+def evaluate_anew(problem: Problem, e: Evaluation) -> Evaluation:
+    """The `finish` of methods that keep images: what was computed on cached images is evaluated from x."""
+    return problem.oracle.record(e.x) if problem.traits.has_images else e

@@ -34,7 +34,7 @@ from .._run.record import State
 from .._run.status import Status, Stop
 from ..objectives._images import Images, Point
 from ._line_search import ImageLine, evaluated
-from .base import UNTRIED, Standing, add_cut, advance, first_state
+from .base import UNTRIED, Standing, add_cut, advance, evaluate_anew, first_state
 
 REFRESH, FALLEN = 100, 0.03
 """Iterations, and the fall of ||g||, after which the gradient is compared with one made anew from x."""
@@ -64,6 +64,7 @@ class HASDCG:
     state_classes: ClassVar[tuple[type, ...]] = (CGState,)
     needs_images: bool = True
     keeps_images: ClassVar[bool] = True
+    finish = staticmethod(evaluate_anew)
 
     def init(self, problem: Problem, start: Evaluation) -> CGState:
         """No direction yet."""

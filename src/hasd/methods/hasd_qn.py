@@ -32,7 +32,7 @@ from .._run.status import Status, Stop
 from ..objectives._images import Point
 from ._curvature_pairs import NO_PAIRS, Pairs
 from ._line_search import BlackBoxLine, ImageLine, Line, evaluated, wolfe
-from .base import IDLE, UNTRIED, Standing, add_cut, advance, first_state
+from .base import IDLE, UNTRIED, Standing, add_cut, advance, evaluate_anew, first_state
 
 VAST = 1e15
 """Times |f(x_0)|, and its square times the size of x_0, beyond which a run may be called endless.  Where the gradient
@@ -61,6 +61,7 @@ class HASDQN:
     default_p: float = 2.0
     state_classes: ClassVar[tuple[type, ...]] = (QNState,)
     keeps_images: ClassVar[bool] = True
+    finish = staticmethod(evaluate_anew)
 
     def __post_init__(self) -> None:
         """Refuse a memory below one."""
@@ -68,8 +69,7 @@ class HASDQN:
 
     def init(self, problem: Problem, start: Evaluation) -> QNState:
         """No pairs yet."""
-        affine = hasattr(problem.objective, "images")
-        point = problem.objective.images().at(start.x) if affine else None
+        point = problem.objective.images().at(start.x) if problem.traits.has_images else None
         return QNState(**first_state(problem, start, problem.mu), point=point, first=start.f)
 
     def step(self, problem: Problem, state: State) -> QNState:

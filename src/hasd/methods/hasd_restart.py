@@ -22,6 +22,7 @@ from functools import partial
 from typing import Any
 
 from .._math.evaluation import Evaluation
+from .._run.capabilities import traits_of_method
 from .._run.problem import Method, Problem
 from .._run.record import State
 from ..objectives._operators import as_scalar
@@ -64,18 +65,18 @@ class HASDRestart:
         known = self.inner in INNER if isinstance(self.inner, str) else isinstance(self.inner, Method)
         if not known or isinstance(self.inner, type):
             raise ValueError(f"inner must be {', '.join(INNER)} or a method object, got {self.inner!r}")
-        if getattr(self.inner, "needs_mu", False):
+        if traits_of_method(self.inner).needs_mu:
             raise ValueError(f"inner must be a method that does without mu, got {self.inner!r}")
 
     @property
     def needs_images(self) -> bool:
         """Whether the inner method does."""
-        return getattr(self.inner, "needs_images", False)
+        return traits_of_method(self.inner).needs_images
 
     @property
     def state_classes(self) -> tuple[type, ...]:
         """Its own, and those of the inner method."""
-        return (RestartState, *getattr(self.inner, "state_classes", ()))
+        return (RestartState, *traits_of_method(self.inner).state_classes)
 
     def _method(self) -> Method:
         return INNER[self.inner]() if isinstance(self.inner, str) else self.inner

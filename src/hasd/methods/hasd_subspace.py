@@ -45,7 +45,7 @@ from .._run.status import Status, Stop
 from ..objectives._images import Images, Point, Small
 from ._span import Span
 from ._span_newton import Place, Ridge, minimise
-from .base import UNTRIED, Standing, add_cut, advance, first_state
+from .base import UNTRIED, Standing, add_cut, advance, evaluate_anew, first_state
 
 WHOLE, LEAST, MOST = 128, 16, 64
 """Directions kept: all of a space of that dimension, and between these in a larger one."""
@@ -82,6 +82,7 @@ class HASDSubspace:
     state_classes: ClassVar[tuple[type, ...]] = (SubspaceState,)
     needs_images: bool = True
     keeps_images: ClassVar[bool] = True
+    finish = staticmethod(evaluate_anew)
 
     def __post_init__(self) -> None:
         """Refuse sizes too small to hold one iteration's directions."""

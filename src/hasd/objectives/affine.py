@@ -110,7 +110,7 @@ class Affine(Objective):
         return value + self._ridge_value(point), in_precision_of(point, g)
 
     def duality_gap(self, x: npt.ArrayLike, radius: float | None = None, iterations: int = 100) -> float:
-        """A number that f(x) - f* is never above, from points of the dual (``hasd.objectives.dual`` has the formulas).
+        """A number that f(x) - f* is never above, from points of the dual (``hasd.objectives._dual`` has the formulas).
 
         At most ||grad f||^2/(2 ridge), and near the minimiser the true gap to second order; rounding is added.
 

@@ -58,7 +58,7 @@ ROUNDS = 25
 PASSES = 3
 """Projections onto A^T u = 0 after the first: the second is nearly always enough."""
 BLUR = 8.0
-"""Roundings charged for a sum, as in ``hasd.objectives.dual``."""
+"""Roundings charged for a sum, as in ``hasd.objectives._dual``."""
 TRACE = ("seconds", "power", "fun", "lower", "nprod")
 EXACT = "Converged: the fit is exact, Ax = b up to rounding."
 CERTIFIED = "Converged: fun - lower <= tol * fun."

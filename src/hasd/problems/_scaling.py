@@ -64,7 +64,7 @@ PATIENCE = 25
 PRODUCTS = 2000
 """Conjugate gradients in one step."""
 EPS, BLUR = 2.0**-52, 8.0
-"""Roundings charged for a sum, as in ``hasd.objectives.dual``."""
+"""Roundings charged for a sum, as in ``hasd.objectives._dual``."""
 LIGHT, LIGHTEST = 0.1, 1e-8
 """Columns whose masses together are this part of tol, or of the other number, are not worth a step."""
 RESOLVED = 2.0**-40

@@ -1,0 +1,51 @@
+"""What a method and an objective say of themselves, and what is taken where they are silent.
+
+Both are known by what they offer, not by their classes: a user's method is any object with `name`, `default_p`, `init`
+and `step`.  Everything else that it may declare is listed here, and read here alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from .._math.evaluation import Evaluation
+
+
+class MethodTraits(NamedTuple):
+    """What a method may declare, each as an attribute of that name."""
+
+    needs_mu: bool = False  # it makes no sense without strong convexity
+    needs_images: bool = False  # it works on images A x of an objective phi(Ax - b), and on nothing else
+    keeps_images: bool = False  # it works on images where there are any, in float64, and measures its steps by them
+    state_classes: tuple[type, ...] = ()  # the classes of its states, for checkpoints
+    finish: Callable[[Any, Evaluation], Evaluation] | None = None  # (problem, e) -> e as it may be handed back
+
+
+class ObjectiveTraits(NamedTuple):
+    """What an objective may declare."""
+
+    has_images: bool = False  # ``images()`` gives the space in which methods move images of A
+    convex: bool = False  # by construction
+    bounded_below: bool = False  # it is known to have a lower bound, so that it can only seem to fall without end
+    note: str = ""  # what the user should be told
+    sharpen: Callable[..., Any] | None = None  # value, gradient and their doubt with less rounding
+
+
+def traits_of_method(method: Any) -> MethodTraits:
+    """What it declares.
+
+    >>> traits_of_method(object()).needs_mu
+    False
+    """
+    return MethodTraits(**{name: getattr(method, name) for name in MethodTraits._fields if hasattr(method, name)})
+
+
+def traits_of_objective(objective: Any) -> ObjectiveTraits:
+    """What it declares; of a black box, None, nothing."""
+    if objective is None:
+        return ObjectiveTraits()
+    known = {
+        name: getattr(objective, name) for name in ("bounded_below", "note", "sharpen") if hasattr(objective, name)
+    }
+    return ObjectiveTraits(has_images=hasattr(objective, "images"), convex=hasattr(objective, "loss"), **known)
