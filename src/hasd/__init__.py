@@ -9,7 +9,8 @@ from . import objectives, theory
 from ._compare import Comparison, compare
 from ._math.geometry import Geometry, Lp, convert_smoothness
 from ._minimize import iterate, minimize
-from ._run.state import Method, Problem, State
+from ._run.problem import Method, Problem
+from ._run.record import State
 from ._run.status import Status
 from ._version import VERSION as __version__
 from .methods import method_names

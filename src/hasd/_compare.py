@@ -11,7 +11,7 @@ from scipy.optimize import OptimizeResult
 
 from . import _inputs as inputs
 from ._minimize import minimize
-from ._run.state import Method
+from ._run.problem import Method
 
 
 @dataclass(frozen=True)

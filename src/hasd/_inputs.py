@@ -21,8 +21,8 @@ from ._resume.atomic_write import previous, temporary
 from ._resume.checkpoint import ours
 from ._run.bounds import Bounds
 from ._run.convexity import Convexity
+from ._run.record import State
 from ._run.sources import BlackBox, ObjectiveSource, Source
-from ._run.state import State
 from ._run.stopping import DEFAULT_TOL
 from .objectives._operators import same_library
 

@@ -6,7 +6,6 @@ import math
 import os
 import time
 from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,15 +17,16 @@ from ._checks import parameters, unknown, word
 from ._math.arrays import Array, double, like
 from ._math.evaluation import Evaluation
 from ._math.geometry import Geometry
-from ._resume import checkpoint as saving
+from ._resume import checkpoint as checkpoints
 from ._resume.identity import configuration, refuse_other, refuse_other_function, refuse_other_start
-from ._resume.snapshot import Mark, continued, remembering
 from ._run import loop, stopping
 from ._run.oracle import Oracle
+from ._run.pictures import Album
+from ._run.problem import Method, Problem
 from ._run.progress import Progress
-from ._run.result import answer, unstarted
+from ._run.record import Run, State
+from ._run.result import no_run, result
 from ._run.sources import Source
-from ._run.state import Method, Problem, State
 from ._run.status import Status, Stop
 from ._run.trace import Recorder
 from .methods import choose, make
@@ -161,13 +161,12 @@ def minimize(
     recorder = Recorder(problem.oracle, gaps, rows)
     call = scipy_style.callback(inputs.callback(callback), problem.oracle, setup.x0)
     wanted = stopping.Tolerances(relative, gtol, gaps)
-    criteria: list[loop.Criterion] = [wanted, stopping.iterations(limit)]
-    about = configuration(problem, setup.method, setup.x0)
-    begun = _begin(resume, fun, setup, problem, recorder, about)
+    album = Album(problem.oracle, recorder, configuration(problem, setup.method, setup.x0))
+    begun = _begin(resume, fun, setup, problem, album)
     if isinstance(begun.at, tuple):
-        res = unstarted(problem, setup.method, recorder, *begun.at)
+        res = no_run(problem, setup.method, recorder, *begun.at)
     else:
-        saver = _saver(path, every, begun, about)
+        saver = _saver(path, every, begun, album, setup.method)
         with Progress(progress, limit, setup.method.name, gaps) as bar:
 
             def observe(state: State) -> None:
@@ -175,15 +174,21 @@ def minimize(
                 recorder(state)
                 bar(state)
 
-            def settle(outcome: loop.Outcome) -> None:
-                outcome.mark = Mark.of(problem, recorder, outcome)
+            picture = None if saver is None else saver.picture
+            criteria = (wanted, stopping.iterations(limit))
+            watch = loop.Watch(observe, call, criteria, picture, saver, interrupt == "return")
+            run = loop.follow(problem, setup.method, begun.at, watch)
 
-            watch = loop.Watch(observe, call, criteria, settle, saver, interrupt == "return")
-            outcome = loop.run(problem, setup.method, begun.at, watch)
-        why = f"{setup.why} {scipy_style.ignored(hess, hessp)} {_unused(setup)}".strip()
-        finish = partial(_finish, saver, problem, setup, outcome, recorder, wanted, goal, why)
-        res = finish() if outcome.status is Status.INTERRUPTED or interrupt == "raise" else _patiently(finish)
-        res.state = remembering(res.state, about, fun)
+        def finish() -> OptimizeResult:
+            """Write the end of the run, then build the result, which may take evaluations."""
+            if saver is not None:
+                saver.now()
+            why = f"{setup.why} {scipy_style.ignored(hess, hessp)} {_unused(setup)}".strip()
+            res = result(problem, setup.method, run, recorder, wanted, setup.x0, goal, why)
+            res.state = album.for_result(run, fun)
+            return res
+
+        res = finish() if run.status is Status.INTERRUPTED or interrupt == "raise" else _patiently(finish)
     if disp:
         print(scipy_style.summary(res))
     return res
@@ -227,7 +232,7 @@ def _until_stop(problem: Problem, states: Iterator[State]) -> Iterator[State]:
     """The states with their counts, ended quietly where the method cannot go on."""
     try:
         for state in states:
-            yield state.telling(problem.oracle)
+            yield state.with_counts(problem.oracle.counts, problem.oracle.record_value)
     except Stop:
         return
 
@@ -296,45 +301,29 @@ def _method(
 class Begun(NamedTuple):
     """Where a run begins."""
 
-    at: Evaluation | loop.Outcome | tuple[Evaluation, Status]  # with a status where x0 is no start
+    at: Evaluation | Run | tuple[Evaluation, Status]  # with a status where x0 is no start
     file: Path | None = None  # the file that holds it, if one does
 
 
-def _begin(resume: Any, fun: Any, setup: SetUp, problem: Problem, recorder: Recorder, about: dict[str, Any]) -> Begun:
+def _begin(resume: Any, fun: Any, setup: SetUp, problem: Problem, album: Album) -> Begun:
     """At x0, at an earlier run's state, or in the middle of a run that was saved."""
     if resume is None:
         return Begun(_first(problem.oracle, setup))
     file, known = None, False
     if isinstance(resume, str | os.PathLike):
         path = inputs.path("resume", resume)
-        where, found = str(path), saving.read(path, about, setup.x0)
-        outcome, file = found.snapshot.restore(problem, recorder), path if found.newest else None
+        where, found = str(path), checkpoints.read(path, album.configuration, setup.method, setup.x0)
+        run, file = album.restore(found.state, found.picture), path if found.newest else None
     else:
         where, state = "resume", inputs.resumed(resume, setup.method, setup.x0)
-        if state.memory is not None:
-            refuse_other(where, state.memory.configuration, about)
-            known = state.memory.of_objective(fun)
-        outcome = continued(state, problem, recorder)
-    refuse_other_start(where, outcome.state.origin, setup.x0)
+        if state.picture is not None:
+            refuse_other(where, state.picture.configuration, album.configuration)
+            known = state.picture.objective is not None and state.picture.objective() is fun
+        run = album.go_on(state, state.picture)
+    refuse_other_start(where, run.state.origin, setup.x0)
     if not known:
-        refuse_other_function(where, outcome, problem)
-    return Begun(outcome, file)
-
-
-def _finish(
-    saver: saving.Saver | None,
-    problem: Problem,
-    setup: SetUp,
-    outcome: loop.Outcome,
-    recorder: Recorder,
-    wanted: stopping.Tolerances,
-    goal: str,
-    why: str,
-) -> OptimizeResult:
-    """Write the end of the run, then build the result, which may take evaluations."""
-    if saver is not None:
-        saver.now(outcome)
-    return answer(problem, setup.method, outcome, recorder, wanted, setup.x0, goal, why)
+        refuse_other_function(where, run, problem)
+    return Begun(run, file)
 
 
 def _patiently(finish: Callable[[], OptimizeResult]) -> OptimizeResult:
@@ -351,13 +340,16 @@ def _unused(setup: SetUp) -> str:
     return f"Ignored: L, as {setup.method.name} measures its steps itself." if needless else ""
 
 
-def _saver(path: Path | None, every: int, begun: Begun, about: dict[str, Any]) -> saving.Saver | None:
+def _saver(path: Path | None, every: int, begun: Begun, album: Album, method: Method) -> checkpoints.Saver | None:
     """What writes the run to disk, if it is to be written; what it comes from is there already."""
     if path is None:
         return None
-    if isinstance(begun.at, loop.Outcome) and begun.file == path:
-        return saving.Saver(path, every, about, begun.at.state.iteration, whole=True)
-    return saving.Saver(path, every, about)
+    saver = checkpoints.Saver(path, every, album, method)
+    if isinstance(begun.at, Run) and begun.at.complete:
+        saver.picture(begun.at)
+        if begun.file == path:
+            saver.written, saver.whole = begun.at.state.iteration, True
+    return saver
 
 
 def _first(oracle: Oracle, setup: SetUp) -> Evaluation | tuple[Evaluation, Status]:

@@ -18,7 +18,7 @@ from scipy.optimize import OptimizeResult
 
 from ._math.arrays import Array, fresh, like
 from ._run.oracle import Oracle
-from ._run.state import State
+from ._run.record import State
 from ._run.status import Status, Stop
 
 RENAMED = {

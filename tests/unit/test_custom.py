@@ -39,7 +39,7 @@ class NormalisedGradient:
             x=x,
             fun=there.f,
             at=there,
-            grad_norm=problem.geometry.dual_norm(there.g),
+            grad_norm=problem.dual_norm(there),
             estimate=state.estimate.cut(1.0, e),  # any weight > 0 gives a true certificate
         )
 

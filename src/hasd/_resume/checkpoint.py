@@ -1,7 +1,7 @@
-"""Runs on disk: a `Snapshot` in an npz file without pickle, written so that a crash at any moment loses at most one.
+"""Runs on disk: a state and a `Picture` in an npz file without pickle; a crash at any moment loses at most one file.
 
 A file carries the format's and the package's version, the configuration of the run and a checksum over everything; what
-does not fit is refused with the reason.  How it takes the place of the last one is seen to in `replacing`.
+does not fit is refused with the reason.  `atomic_write` puts a new file in the place of the last.
 """
 
 from __future__ import annotations
@@ -18,13 +18,14 @@ import numpy as np
 from array_api_compat import device
 
 from .._math.arrays import Array, foreign, hosted, namespace
-from .._run.loop import Outcome
+from .._run.pictures import Album
+from .._run.record import Picture, Run, State
+from .._run.trace import COLUMNS
 from .atomic_write import previous, replace, sweep
 from .identity import refuse_other
-from .packing import Packed, pack, unpack
-from .snapshot import Mark, Snapshot
+from .packing import Packed, pack, state_classes, unpack
 
-FORMAT = 3
+FORMAT = 4
 """Raised whenever a file of the last version could be misread."""
 MEMBERS = ("about.npy", "checksum.npy", "a0.npy")
 """What every checkpoint holds; the first of them comes first in the file."""
@@ -40,27 +41,34 @@ class Saver:
 
     path: Path
     every: int  # iterations
-    configuration: dict[str, Any]
+    album: Album
+    method: Any  # whose states they are
     written: int = -1  # the newest iteration on disk
     whole: bool = False  # whether the file that is there is known to be good: only such a one is worth keeping
     failed: bool = False
+    newest: tuple[State, Picture] | None = None  # the run when it last was between two iterations
 
     def __post_init__(self) -> None:
         """Clear away what killed runs left."""
         sweep(self.path)
 
-    def __call__(self, outcome: Outcome) -> None:
-        """Write where one is due."""
-        if outcome.state.iteration % self.every == 0:
-            self.now(outcome)
+    def picture(self, run: Run) -> None:
+        """Take a picture of the run."""
+        self.newest = run.state, self.album.take(run)
 
-    def now(self, outcome: Outcome) -> None:
-        """Write the run as it last was between two iterations, if that is not on disk already."""
-        mark = outcome.mark
-        if mark is None or mark.state.iteration == self.written:
+    def __call__(self, run: Run) -> None:
+        """Write where one is due."""
+        if run.state.iteration % self.every == 0:
+            self.now()
+
+    def now(self) -> None:
+        """Write the newest picture, if it is not on disk already."""
+        if self.newest is None or self.newest[0].iteration == self.written:
             return
         try:
-            self._write(mark)
+            keep = self.whole or intact(self.path)
+            write(self.path, *self.newest, self.method, keep=keep)
+            self.written, self.whole = self.newest[0].iteration, True
         except OSError as error:
             if not self.failed:
                 self.failed = True
@@ -70,17 +78,17 @@ class Saver:
                     stacklevel=2,
                 )
 
-    def _write(self, mark: Mark) -> None:
-        write(self.path, mark.snapshot(), self.configuration, keep=self.whole or intact(self.path))
-        self.written, self.whole = mark.state.iteration, True
 
-
-def write(path: Path, snapshot: Snapshot, configuration: dict[str, Any], *, keep: bool) -> None:
+def write(path: Path, state: State, picture: Picture, method: Any, *, keep: bool) -> None:
     """One file in place of the last, which becomes the one before if it is to be kept."""
-    tree, arrays = pack(snapshot)
+    trace = dict(picture.trace)
+    rows = trace["table"][: trace.pop("length")]
+    trace["table"] = np.array(rows, dtype=np.float64).reshape(-1, len(COLUMNS))
+    known = {"run": picture.run, "oracle": picture.oracle, "bounds": picture.bounds, "trace": trace}
+    tree, arrays = pack({"state": state, **known}, state_classes(method))
     own = [i for i, array in enumerate(arrays) if not foreign(array)]
     columns: dict[str, Any] = {f"a{i}": np.ascontiguousarray(hosted(array)) for i, array in enumerate(arrays)}
-    text = json.dumps({"format": FORMAT, "configuration": configuration, "numpy": own, "tree": tree})
+    text = json.dumps({"format": FORMAT, "configuration": picture.configuration, "numpy": own, "tree": tree})
     about = np.frombuffer(text.encode(), dtype=np.uint8)
     checksum = _checksum(about, columns)
     replace(path, lambda file: np.savez(file, about=about, checksum=checksum, **columns), keep=keep)
@@ -97,11 +105,12 @@ def _checksum(about: np.ndarray, columns: dict[str, np.ndarray]) -> np.ndarray:
 class Read(NamedTuple):
     """A run from disk."""
 
-    snapshot: Snapshot
+    state: State
+    picture: Picture
     newest: bool  # whether from the file itself, not from the one before
 
 
-def read(path: Path, configuration: dict[str, Any], x0: Array) -> Read:
+def read(path: Path, configuration: dict[str, Any], method: Any, x0: Array) -> Read:
     """The newest readable one of the pair, if it belongs to this run; arrays as x0 is."""
     newest = True
     try:
@@ -119,7 +128,8 @@ def read(path: Path, configuration: dict[str, Any], x0: Array) -> Read:
     own = set(about["numpy"])
     arrays = [columns[f"a{i}"] for i in range(len(columns))]
     given = [array if i in own else _as(x0, array) for i, array in enumerate(arrays)]
-    return Read(unpack(Packed(about["tree"], given)), newest)
+    known = unpack(Packed(about["tree"], given), state_classes(method))
+    return Read(known.pop("state"), Picture(**known, configuration=about["configuration"]), newest)
 
 
 def _none(path: Path, damage: Exception) -> Exception:

@@ -14,8 +14,8 @@ import numpy as np
 
 from .._math.arrays import Array, hosted, library, like
 from .._math.geometry import Geometry, Lp, norm2
-from .._run.loop import Outcome
-from .._run.state import Method, Problem
+from .._run.problem import Method, Problem
+from .._run.record import Run
 from .._version import VERSION
 
 ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
@@ -63,14 +63,14 @@ def refuse_other_start(where: str, origin: Array, x0: Array) -> None:
         raise ValueError(f"{where} is of a run from another x0: its x0[{i}] is {own[i]}, this one's is {given[i]}")
 
 
-def refuse_other_function(where: str, outcome: Outcome, problem: Problem) -> None:
+def refuse_other_function(where: str, run: Run, problem: Problem) -> None:
     """Compare f where the run last knew it: the same data, and the same function, give the same value.
 
     Near a minimum at 0 nothing is left of f but rounding.  Differences are held against f at x_0 therefore, and against
     what f changes by where x is known to `SAME` only.
     """
-    state, e = outcome.state, outcome.state.at
+    state, e = run.state, run.state.at
     now = problem.oracle.record(e.x).f
-    size = max(abs(e.f), abs(now), abs(outcome.first))
+    size = max(abs(e.f), abs(now), abs(run.first))
     if not abs(now - e.f) <= SAME * (size + e.norm2 * max(norm2(e.x), norm2(e.x - state.origin))):
         raise ValueError(f"{where} is of another function: at its point f was {e.f!r}, and is {now!r} now")

@@ -1,34 +1,19 @@
 """A state as plain data and back: a tree of numbers, strings, lists and dicts beside a list of arrays.  No pickle.
 
 Arrays that are one object in the state are one entry of the list and one object again afterwards: methods ask whether
-the evaluated point *is* the iterate.  Only the classes named here are ever made from data.
+the evaluated point *is* the iterate.  Only classes that the method's state is declared to be made of are ever made from
+data: they are found by following the annotations of its fields.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+import typing
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from .._math.arrays import Array
-from .._math.doubt import Doubt
-from .._math.estimate import Certificate, Charge, Estimate
-from .._math.evaluation import Bend, Evaluation
-from .._run.certificate import Cut
-from .._run.convexity import Convexity, Seen
-from .._run.state import State
-from ..methods._curvature_pairs import Pairs
-from ..methods._span import Span
-from ..methods.agd import AGDState
-from ..methods.base import Standing
-from ..methods.hasd_cg import CGState
-from ..methods.hasd_qn import QNState
-from ..methods.hasd_restart import RestartState
-from ..methods.hasd_subspace import SubspaceState
-from ..methods.heavy_ball import HeavyBallState
-from ..objectives._images import Basis, Point
-from ..objectives._loss import Expansion
-from .snapshot import Memory, Snapshot
+from .._run.record import KEPT, State
 
 
 class Packed(NamedTuple):
@@ -38,43 +23,58 @@ class Packed(NamedTuple):
     arrays: list[Array]
 
 
-class Part(NamedTuple):
-    """How a class is taken apart and put together."""
+def state_classes(method: Any) -> dict[str, type]:
+    """The classes that states and pictures of a method are made of, by name.
 
-    make: Callable[..., Any]
-    take: Callable[[Any], dict[str, Any]]
-
-
-def _fields(cls: Any) -> Part:
-    """A class that is the sum of its fields."""
-    names = cls._fields if hasattr(cls, "_fields") else [field.name for field in dataclasses.fields(cls)]
-    return Part(cls, lambda value: {name: getattr(value, name) for name in names})
+    A method whose states have fields of their own names their class in ``state_classes``.
+    """
+    return parts_of((*KEPT, State, *getattr(method, "state_classes", ())))
 
 
-PARTS: dict[str, Part] = {
-    **{
-        cls.__name__: _fields(cls)
-        for cls in (
-            *(State, AGDState, HeavyBallState, RestartState, QNState, CGState, SubspaceState),
-            *(Evaluation, Doubt, Estimate, Charge, Certificate, Cut, Standing, Span, Point, Expansion),
-            *(Bend, Convexity, Seen, Memory, Snapshot),
-        )
-    },
-    # these share a buffer with their later versions, which is nobody else's business
-    "Pairs": Part(Pairs, lambda pairs: {"rows": pairs.rows, "inner": pairs.inner, "unit": pairs.unit}),
-    "Basis": Part(Basis.of, lambda basis: {"columns": basis.columns, "room": basis.store.room}),
-}
+def parts_of(classes: Iterable[type]) -> dict[str, type]:
+    """These classes and those of their fields, as far as they are data classes or named tuples."""
+    found: dict[str, type] = {}
+    waiting = list(classes)
+    while waiting:
+        cls = waiting.pop()
+        if not _is_record(cls) or _name(cls) in found:
+            continue
+        found[_name(cls)] = cls
+        hints = list(typing.get_type_hints(cls).values())
+        while hints:
+            hint = hints.pop()
+            hints += typing.get_args(hint)
+            waiting += [hint] if isinstance(hint, type) else []
+    return found
 
 
-def pack(value: Any) -> Packed:
+def _is_record(cls: Any) -> bool:
+    return isinstance(cls, type) and (dataclasses.is_dataclass(cls) or hasattr(cls, "_fields"))
+
+
+def _name(cls: type) -> str:
+    return f"{cls.__module__}.{cls.__qualname__}"
+
+
+def _parts(value: Any) -> dict[str, Any]:
+    """The fields of a record; those that it says itself where it shares a buffer with its later versions."""
+    if hasattr(value, "to_parts"):
+        return value.to_parts()
+    named = getattr(value, "_fields", None)
+    names = named or [field.name for field in dataclasses.fields(value)]
+    return {name: getattr(value, name) for name in names}
+
+
+def pack(value: Any, classes: dict[str, type]) -> Packed:
     """The value as data.
 
     >>> import numpy as np
-    >>> x = np.ones(2)
-    >>> packed = pack(Estimate(center=x, away=x, weight=2.0))
+    >>> from hasd._math.estimate import Estimate
+    >>> x, classes = np.ones(2), parts_of([Estimate])
+    >>> packed = pack(Estimate(center=x, away=x, weight=2.0), classes)
     >>> len(packed.arrays), packed.tree["away"]
     (1, {'array': 0})
-    >>> again = unpack(packed)
+    >>> again = unpack(packed, classes)
     >>> again.weight, again.center is again.away
     (2.0, True)
     """
@@ -84,13 +84,16 @@ def pack(value: Any) -> Packed:
     def node(value: Any) -> Any:
         if value is None or isinstance(value, bool | int | float | str):
             return value
-        name = type(value).__name__
-        if name in PARTS:
-            return {"is": name} | {key: node(part) for key, part in PARTS[name].take(value).items()}
-        if isinstance(value, tuple | list):
+        name = _name(type(value))
+        if name in classes:
+            return {"is": name} | {key: node(part) for key, part in _parts(value).items()}
+        if isinstance(value, tuple | list) and not _is_record(type(value)):
             return [node(part) for part in value]
+        if isinstance(value, dict):
+            return {"dict": {key: node(part) for key, part in value.items()}}
         if not hasattr(value, "dtype"):
-            raise TypeError(f"a state of this method cannot be saved: it holds a {name}")
+            held = f"it holds a {type(value).__name__}, which the method's state_classes do not name"
+            raise TypeError(f"a state of this method cannot be saved: {held}")
         if id(value) not in places:
             places[id(value)] = len(arrays)
             arrays.append(value)
@@ -99,7 +102,7 @@ def pack(value: Any) -> Packed:
     return Packed(node(value), arrays)
 
 
-def unpack(packed: Packed) -> Any:
+def unpack(packed: Packed, classes: dict[str, type]) -> Any:
     """The value that was packed; lists come back as tuples, which is what states hold."""
 
     def value(node: Any) -> Any:
@@ -109,6 +112,10 @@ def unpack(packed: Packed) -> Any:
             return node
         if "array" in node:
             return packed.arrays[node["array"]]
-        return PARTS[node["is"]].make(**{key: value(part) for key, part in node.items() if key != "is"})
+        if "dict" in node:
+            return {key: value(part) for key, part in node["dict"].items()}
+        cls = classes[node["is"]]
+        make = getattr(cls, "from_parts", cls)
+        return make(**{key: value(part) for key, part in node.items() if key != "is"})
 
     return value(packed.tree)

@@ -8,7 +8,9 @@ improve: they are kept across iterations and restarts, however the iterates were
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 from .._math.arrays import Array
 from .._math.doubt import CERTAIN, Doubt, roundings
@@ -18,7 +20,7 @@ from ..objectives._operators import quiet
 from .certificate import Cut, cut_at
 from .convexity import Convexity
 from .oracle import Oracle
-from .state import State
+from .record import State, restore_fields
 from .status import Status
 
 
@@ -41,6 +43,19 @@ class Bounds:
     oracle: Oracle | None = None  # which knows the curvature that was seen
     bent: float = 0.0  # the curvature that the bounds were charged for
     withdrawn: str = ""  # why nothing is certified after all
+    kept: ClassVar[tuple[str, ...]] = (
+        *("lower", "upper", "x", "doubt", "certificate", "cut", "near", "near_x"),
+        *("radius", "withdrawn", "convexity"),
+    )
+
+    def restore(self, known: Mapping[str, Any]) -> None:
+        """Know again what a run had proved; a lower bound for a smaller radius than now is asked for says nothing."""
+        radius, watched = self.radius, self.convexity is not None
+        restore_fields(self, known)
+        self.convexity = replace(self.convexity) if watched and self.convexity is not None else None
+        self.radius, self.bent = radius, self.bend
+        if known["radius"] is not None and not (radius is not None and radius <= known["radius"]):
+            self.charge_anew()
 
     @property
     def known(self) -> bool:

@@ -11,7 +11,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from .._math.arrays import (
     Array,
@@ -36,6 +36,7 @@ class Oracle:
     best: Evaluation | None = field(default=None)  # lowest finite f the method evaluated with its gradient
     lowest: tuple[float, Array | None] = (math.inf, None)  # lowest finite f of the points evaluated without one
     bend: Bend = NO_BEND  # the curvature seen, by which the rounding of a user's function is judged
+    kept: ClassVar[tuple[str, ...]] = ("best", "lowest", "bend", "recorded")
 
     @property
     def counts(self) -> tuple[int, int, int]:

@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import Any
 
 from .bounds import Bounds
-from .state import State
+from .record import State
 
 
 class Progress:

@@ -10,23 +10,22 @@ from scipy.optimize import OptimizeResult
 
 from .._math.arrays import Array, fresh, like
 from .._math.evaluation import Evaluation
-from .._resume.snapshot import Memory
 from ..objectives._operators import quiet
 from .bounds import Bounds
 from .certificate import Gap, cut_at
 from .gradient_check import find_misfit
-from .loop import Outcome
-from .state import Method, Problem
+from .problem import Method, Problem
+from .record import Run
 from .status import Status
 from .stopping import Tolerances
 from .trace import Recorder
 
 
 @quiet
-def answer(
+def result(
     problem: Problem,
     method: Method,
-    outcome: Outcome,
+    run: Run,
     recorder: Recorder,
     wanted: Tolerances,
     x0: Array,
@@ -34,16 +33,16 @@ def answer(
     why: str,
 ) -> OptimizeResult:
     """The result of a run from x0, in whose library and precision x is handed back."""
-    state, bounds = outcome.state, recorder.bounds
-    e = _in_precision_of(x0, _returned(problem, outcome, wanted, goal), problem)
-    if outcome.status in (Status.CONVERGED, Status.GAP, Status.PRECISION):
+    state, bounds = run.state, recorder.bounds
+    e = _in_precision_of(x0, _returned(problem, run, wanted, goal), problem)
+    if run.status in (Status.CONVERGED, Status.GAP, Status.PRECISION):
         problem.oracle.probe(e)
-    if (e.finite and e.norm2 == 0.0) or outcome.status in (Status.CONVERGED, Status.GAP, Status.PRECISION):
-        outcome.status = wanted.success if wanted.met(problem, state, e) else Status.PRECISION
-    stuck, withdrawn = outcome.status is Status.PRECISION, bool(bounds.withdrawn)
-    misfit = _misfit(problem, e, bounds) if stuck or (withdrawn and not outcome.status.success) else ""
+    if (e.finite and e.norm2 == 0.0) or run.status in (Status.CONVERGED, Status.GAP, Status.PRECISION):
+        run.status = wanted.success if wanted.met(problem, state, e) else Status.PRECISION
+    stuck, withdrawn = run.status is Status.PRECISION, bool(bounds.withdrawn)
+    misfit = _misfit(problem, e, bounds) if stuck or (withdrawn and not run.status.success) else ""
     if stuck:
-        outcome.status = Status.GRADIENT if misfit else Status.NONCONVEX if withdrawn else Status.PRECISION
+        run.status = Status.GRADIENT if misfit else Status.NONCONVEX if withdrawn else Status.PRECISION
     columns = recorder.columns() if recorder.rows > 0 else None
     certificates = (*state.certificates, state.estimate.certificate(state.origin))
     proofs = tuple(certificate for certificate in (*certificates, bounds.certificate) if certificate is not None)
@@ -56,22 +55,19 @@ def answer(
         problem,
         method,
         e,
-        outcome.status,
+        run.status,
         " ".join(filter(None, (misfit, bounds.withdrawn, state.note, why, getattr(problem.objective, "note", "")))),
         nit=state.iteration,
         L=state.L,
         weight=state.weight,
         psi=state.psi,
         gap=_sharpened(problem, e, state.origin, gap) if bounds.known else gap,
-        state=replace(state, counts=problem.oracle.counts, memory=Memory.of(problem, bounds, outcome)),
         trace=columns,
     )
 
 
 @quiet
-def unstarted(
-    problem: Problem, method: Method, recorder: Recorder, start: Evaluation, status: Status
-) -> OptimizeResult:
+def no_run(problem: Problem, method: Method, recorder: Recorder, start: Evaluation, status: Status) -> OptimizeResult:
     """The result where x0 itself is no start."""
     gap = Gap(cut_at(start, start.x), problem.mu, ())
     nothing = {
@@ -103,17 +99,17 @@ def _misfit(problem: Problem, e: Evaluation, bounds: Bounds) -> str:
     return "" if misfit is None else str(misfit)
 
 
-def _returned(problem: Problem, outcome: Outcome, wanted: Tolerances, goal: str) -> Evaluation:
+def _returned(problem: Problem, run: Run, wanted: Tolerances, goal: str) -> Evaluation:
     """The point handed back: the one that met the tolerance, or the best one by the goal.  Never worse than x0.
 
     What was evaluated on cached images is evaluated anew, from x.
     """
-    state, record = outcome.state, problem.oracle.record
+    state, record = run.state, problem.oracle.record
     cached = getattr(state, "point", None) is not None
-    if outcome.status is Status.GAP and not wanted.gradient and (there := record(wanted.bounds.best)).finite:
+    if run.status is Status.GAP and not wanted.gradient and (there := record(wanted.bounds.best)).finite:
         return there
-    if outcome.status.success or goal == "gradient":
-        e = state.at if outcome.status.success else outcome.smallest[1]
+    if run.status.success or goal == "gradient":
+        e = state.at if run.status.success else run.smallest[1]
         return record(e.x) if cached else e
     best, (lowest, where) = problem.oracle.best, problem.oracle.lowest
     known = [e.f for e in (best,) if e is not None] + [state.fun]
@@ -123,20 +119,20 @@ def _returned(problem: Problem, outcome: Outcome, wanted: Tolerances, goal: str)
             return there
     last = state.at if state.at.x is state.x and not cached else record(state.x)
     lowest_known = best if best is not None and not (last.finite and last.f <= best.f) else last
-    return _flattest(problem, outcome, lowest_known) if outcome.status is Status.PRECISION else lowest_known
+    return _flattest(problem, run, lowest_known) if run.status is Status.PRECISION else lowest_known
 
 
-def _flattest(problem: Problem, outcome: Outcome, e: Evaluation) -> Evaluation:
+def _flattest(problem: Problem, run: Run, e: Evaluation) -> Evaluation:
     """The point of smallest gradient, where its value is told from the lowest by rounding alone; e, the lowest, else.
 
     A run that ends at machine precision has wandered among such points, and their gradients differ by far more than
     their values do.
     """
-    if outcome.smallest[1].x is e.x:
+    if run.smallest[1].x is e.x:
         return e
-    flat = problem.oracle.record(outcome.smallest[1].x)
+    flat = problem.oracle.record(run.smallest[1].x)
     bend = problem.oracle.bend.largest
-    same = flat.finite and flat.f - e.f <= flat.df(bend) + e.df(bend) and flat.f <= outcome.first
+    same = flat.finite and flat.f - e.f <= flat.df(bend) + e.df(bend) and flat.f <= run.first
     return flat if same and flat.norm2 < e.norm2 else e
 
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from .._math.evaluation import Evaluation
 from .loop import Criterion
-from .state import Problem, State
+from .problem import Problem
+from .record import State
 from .status import Status
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ class Tolerances:
             return False
         if e.norm2 == 0.0 or (self.gap and not self.gradient):
             return True
-        return self._within(problem.geometry.dual_norm(e.g), state.grad_norm0)
+        return self._within(problem.dual_norm(e), state.grad_norm0)
 
     def _within(self, grad_norm: float, grad_norm0: float) -> bool:
         """||g||_{p*} <= max(tol ||g_0||_{p*}, gtol)."""

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from .bounds import Bounds
 from .oracle import Oracle
-from .state import State
+from .record import State
 
 COLUMNS = (
     "iteration",  # t
@@ -56,6 +58,18 @@ class Recorder:
             else:
                 self.pending = (state, row)
         self.resumed_at = time.perf_counter()
+
+    def picture(self) -> dict[str, Any]:
+        """What is recorded so far, at the price of some references."""
+        pending = None if self.pending is None else self.pending[1]
+        told = {"table": self.table, "length": len(self.table), "pending": pending}
+        return {**told, "stride": self.stride, "seconds": self.seconds}
+
+    def restore(self, state: State, known: Mapping[str, Any]) -> None:
+        """Go on with what an earlier run had recorded up to that state."""
+        self.table = [tuple(row) for row in known["table"].tolist()]
+        self.pending = None if known["pending"] is None else (state, known["pending"])
+        self.stride, self.seconds = known["stride"], known["seconds"]
 
     def _row(self, state: State) -> tuple[float, ...]:
         nfev, _, nprod = self.oracle.counts

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from .._checks import parameters, unknown
-from .._run.state import Method
+from .._run.problem import Method
 from .agd import AGD
 from .estimate_sequence import EstimateSequence
 from .hasd import HASDMethod

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
-from .._run.state import Problem, State
-from .base import descend, evaluate_near, gain_at
+from .._run.problem import Problem
+from .._run.record import State
+from .base import advance, descend, evaluate_near
 
 
 def coupled_step(
@@ -28,18 +28,5 @@ def coupled_step(
         step, trials = descend(problem, e, L), trials + more
         spoilt *= step.spoilt
     a = weight(step.L)
-    return replace(
-        state,
-        iteration=state.iteration + 1,
-        x=step.x,
-        fun=step.f,
-        at=e,
-        grad_norm=problem.geometry.dual_norm(e.g),
-        L=step.L,
-        L_next=step.L / spoilt,
-        estimate=estimate.cut(a, e),
-        rho=1.0,
-        theta=1.0 - share(step.L),
-        gain=gain_at(problem, e),
-        trials=trials,
-    )
+    own = {"L": step.L, "L_next": step.L / spoilt, "rho": 1.0, "theta": 1.0 - share(step.L)}
+    return advance(problem, state, e, estimate.cut(a, e), trials, x=step.x, fun=step.f, **own)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.linalg.blas import dtrsv
@@ -39,6 +40,10 @@ class Pairs:
     unit: float = 1.0  # of gradients: the power of two at or below the first ||y||
     store: PairStore | None = None  # what the rows are a view of, in NumPy
     end: int = 0  # the row of the store after our last
+
+    def to_parts(self) -> dict[str, Any]:
+        """What it is made of: the buffer that it shares with later versions is nobody else's business."""
+        return {"rows": self.rows, "inner": self.inner, "unit": self.unit}
 
     def __len__(self) -> int:
         """How many there are."""

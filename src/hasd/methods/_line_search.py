@@ -11,7 +11,7 @@ from .._math.estimate import rounding
 from .._math.evaluation import Evaluation
 from .._math.geometry import Array, dot
 from .._math.search import NONFINITE_LIMIT
-from .._run.state import Problem
+from .._run.problem import Problem
 from .._run.status import Status, Stop
 from ..objectives._images import Images, Point
 

@@ -17,13 +17,15 @@ True
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import ClassVar
 
 from .._math.estimate import increment
 from .._math.evaluation import Evaluation
 from .._math.geometry import Array
-from .._run.state import Problem, State
-from .base import descend, evaluate_near, first_state, gain_at
+from .._run.problem import Problem
+from .._run.record import State
+from .base import advance, descend, evaluate_near, first_state
 
 
 @dataclass(frozen=True, repr=False)
@@ -40,6 +42,7 @@ class AGD:
 
     name: str = "agd"
     default_p: float = 2.0
+    state_classes: ClassVar[tuple[type, ...]] = (AGDState,)
 
     def init(self, problem: Problem, start: Evaluation) -> AGDState:
         """y_0 = x_0."""
@@ -57,19 +60,6 @@ class AGD:
         else:
             beta = (state.c - 1.0) / c
         a = increment(state.weight, step.L, problem.mu)
-        return replace(
-            state,
-            iteration=state.iteration + 1,
-            x=step.x,
-            fun=step.f,
-            at=e,
-            grad_norm=problem.geometry.dual_norm(e.g),
-            L=step.L,
-            L_next=step.L_kept,
-            estimate=state.estimate.cut(a, e),
-            theta=state.weight / (state.weight + a),
-            gain=gain_at(problem, e),
-            trials=max(trials, step.trials),
-            y=step.x + beta * (step.x - state.x),
-            c=c,
-        )
+        own = {"L": step.L, "L_next": step.L_kept, "y": step.x + beta * (step.x - state.x), "c": c}
+        cut, tried = state.estimate.cut(a, e), max(trials, step.trials)
+        return advance(problem, state, e, cut, tried, x=step.x, fun=step.f, **own)

@@ -17,9 +17,10 @@ from typing import Any, NamedTuple
 from .._math.arrays import Array, largest
 from .._math.estimate import Estimate, rounding
 from .._math.evaluation import Evaluation
-from .._math.geometry import dot, gain, lift
+from .._math.geometry import dot, lift
 from .._math.search import NONFINITE_LIMIT
-from .._run.state import Problem, S
+from .._run.problem import Problem
+from .._run.record import S
 from .._run.status import Status, Stop
 
 IDLE = 25
@@ -32,7 +33,7 @@ BLURRED = 100
 
 def first_state(problem: Problem, start: Evaluation, mu: float = 0.0) -> dict[str, Any]:
     """The fields of a state at t = 0."""
-    grad_norm = problem.geometry.dual_norm(start.g)
+    grad_norm = problem.dual_norm(start)
     return {
         "iteration": 0,
         "x": start.x,
@@ -68,15 +69,18 @@ class Standing(NamedTuple):
 UNTRIED = Standing()
 
 
-def weighed(estimate: Estimate, e: Evaluation, f: float) -> Estimate:
+def add_cut(estimate: Estimate, e: Evaluation, f: float) -> Estimate:
     """psi_{t+1}: the cut at e with the largest weight that keeps A f <= min psi; no cut where rounding hides it."""
     a = estimate.largest_root(e, f)
     return estimate.cut(a, e) if a > 0.0 and estimate.weight + a < math.inf else estimate
 
 
-def advanced(problem: Problem, state: S, at: Evaluation, estimate: Estimate, trials: int, **own: Any) -> S:
-    """The next state of a method that cuts at its iterates: `at` is the evaluation whose gradient is the newest."""
-    grad_norm = problem.geometry.dual_norm(at.g)
+def advance(problem: Problem, state: S, at: Evaluation, estimate: Estimate, trials: int, **own: Any) -> S:
+    """The next state: `at` is the evaluation whose gradient is the newest.
+
+    The iterate is that evaluation's point, unless ``x=`` and ``fun=`` say otherwise; theta is A_t/A_{t+1}.
+    """
+    grad_norm = problem.dual_norm(at)
     common = {
         "iteration": state.iteration + 1,
         "x": at.x,
@@ -85,10 +89,10 @@ def advanced(problem: Problem, state: S, at: Evaluation, estimate: Estimate, tri
         "grad_norm": grad_norm,
         "estimate": estimate,
         "theta": state.weight / estimate.weight if estimate.weight > 0.0 else math.nan,
-        "gain": grad_norm / at.norm2 if at.norm2 > 0.0 else 1.0,
+        "gain": problem.gain(at),
         "trials": trials,
     }
-    return replace(state, **{**common, **own})
+    return state.with_fields(**{**common, **own})
 
 
 @dataclass(frozen=True)
@@ -131,7 +135,7 @@ def descend(problem: Problem, e: Evaluation, L: float, *, gradient: bool = False
     (the first step of a backtracking run) starts from a step as long as x_0 and comes down as well.  A non-finite
     trial shortens the step.
     """
-    N = problem.geometry.dual_norm(e.g)
+    N = problem.dual_norm(e)
     s = problem.geometry.steepest(e.g)
     first = math.isnan(L)
     if first:
@@ -204,12 +208,7 @@ def _descends(problem: Problem, e: Evaluation, trial: Descent, s: Array, N: floa
 
 def exhausted(problem: Problem, e: Evaluation, L: float) -> bool:
     """Whether a step of size 1/L from e moves neither the point nor the value by more than their last digits."""
-    N = problem.geometry.dual_norm(e.g)
+    N = problem.dual_norm(e)
     small = 2.0 * e.eps * problem.geometry.norm(e.x) >= N / L
     up = lift(e.f, N)
     return small and e.eps * abs(up * e.f) >= 0.5 * (up * N) * (N / L)
-
-
-def gain_at(problem: Problem, e: Evaluation) -> float:
-    """r(g) in the problem's geometry."""
-    return gain(problem.geometry, e.g)

@@ -35,10 +35,11 @@ from .._math.estimate import Estimate, increment, observed_smoothness
 from .._math.evaluation import Evaluation
 from .._math.geometry import unit
 from .._math.search import NONFINITE_LIMIT, Ending, Found, search
-from .._run.state import Problem, State
+from .._run.problem import Problem
+from .._run.record import State
 from .._run.status import Status, Stop
 from ..objectives._operators import as_scalar
-from .base import Descent, descend, first_state, gain_at
+from .base import Descent, advance, descend, first_state
 
 WINDOW = (1.0, 2.0)
 """1 <= rho r^2 keeps the invariant, rho r^2 <= 2 the rate."""
@@ -96,22 +97,17 @@ class HASDMethod:
         if state.at.norm2 == 0.0:
             raise Stop(Status.CONVERGED)
         move = self._declared(problem, state) if problem.L else self._backtracked(problem, state)
-        moved = replace(
-            state,
-            iteration=state.iteration + 1,
-            x=move.step.x,
-            fun=move.step.f,
-            at=move.e,
-            grad_norm=problem.geometry.dual_norm(move.e.g),
-            L=move.step.L,
-            L_next=move.step.L_next,
-            estimate=move.estimate.cut(move.a, move.e),
-            rho=move.rho,
-            theta=1.0 - move.estimate.share(move.a),
-            gain=gain_at(problem, move.e),
-            trials=move.trials,
-            note=move.note,
-        )
+        step, cut = move.step, move.estimate.cut(move.a, move.e)
+        own = {
+            "x": step.x,
+            "fun": step.f,
+            "L": step.L,
+            "L_next": step.L_next,
+            "rho": move.rho,
+            "theta": 1.0 - move.estimate.share(move.a),
+            "note": move.note,
+        }
+        moved = advance(problem, state, move.e, cut, move.trials, **own)
         if problem.L is None and self.restart and moved.fun > state.fun:
             return _anew(moved)
         return moved
@@ -145,20 +141,20 @@ class HASDMethod:
             e = problem.oracle.evaluate(estimate.couple(state.x, a)) if fresh else state.at
             if not e.finite:
                 return math.nan, (a, e)
-            return (rho * gain_at(problem, e) ** 2 if e.norm2 > 0.0 else AIM), (a, e)
+            return (rho * problem.gain(e) ** 2 if e.norm2 > 0.0 else AIM), (a, e)
 
         if self.rho is not None:
             c, trial = residual(self.rho)
             return Found(self.rho, c, None if math.isnan(c) else trial, 1, Ending.FOUND)
         if state.iteration == 0:  # nothing to aim for: the smallest admissible rho can be read off
-            rho = WINDOW[0] / gain_at(problem, state.at) ** 2
+            rho = WINDOW[0] / problem.gain(state.at) ** 2
             return Found(rho, WINDOW[0], residual(rho)[1], 1, Ending.FOUND)
         return search(residual, AIM / state.gain**2, WINDOW, target=AIM)
 
     def _backtracked(self, problem: Problem, state: State) -> Move:
         """The largest certified weight; y anew with a larger rho while the weight falls short of the rule's."""
         estimate, L = state.estimate, state.L_next
-        rho = state.rho if state.iteration else 1.0 / gain_at(problem, state.at) ** 2
+        rho = state.rho if state.iteration else 1.0 / problem.gain(state.at) ** 2
         for trials in range(1, NONFINITE_LIMIT + 1):
             y = estimate.couple(state.x, weight(estimate, L, rho)) if state.iteration else None
             e = state.at if y is None else problem.oracle.evaluate(y)
@@ -168,7 +164,7 @@ class HASDMethod:
             if e.norm2 == 0.0:
                 return Move(0.0, e, Descent(e.x, e.f, e, L, L, trials), estimate, rho, trials, state.note)
             step = descend(problem, e, L)
-            safe = 1.0 / gain_at(problem, e) ** 2
+            safe = 1.0 / problem.gain(e) ** 2
             rule = weight(estimate, step.L, max(rho, safe))
             a = estimate.largest_root(e, step.f)
             enough = a >= 0.5 * rule

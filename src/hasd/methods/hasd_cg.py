@@ -29,11 +29,12 @@ from typing import ClassVar
 from .._math.estimate import rounding
 from .._math.evaluation import Evaluation
 from .._math.geometry import Array, dot, norm2, unit
-from .._run.state import Problem, State
+from .._run.problem import Problem
+from .._run.record import State
 from .._run.status import Status, Stop
 from ..objectives._images import Images, Point
 from ._line_search import ImageLine, evaluated
-from .base import UNTRIED, Standing, advanced, first_state, weighed
+from .base import UNTRIED, Standing, add_cut, advance, first_state
 
 REFRESH, FALLEN = 100, 0.03
 """Iterations, and the fall of ||g||, after which the gradient is compared with one made anew from x."""
@@ -60,6 +61,7 @@ class HASDCG:
 
     name: str = "hasd-cg"
     default_p: float = 2.0
+    state_classes: ClassVar[tuple[type, ...]] = (CGState,)
     needs_images: bool = True
     keeps_images: ClassVar[bool] = True
 
@@ -93,10 +95,10 @@ class HASDCG:
         if not look.f <= e.f + rounding(e.f, look.f, eps=e.eps):
             return self._anew(problem, state)
         there, point = line.take(look)
-        estimate = weighed(state.estimate, e, there.f)
+        estimate = add_cut(state.estimate, e, there.f)
         steepest = max(state.steepest, bend / size / size)
         kept = {"point": point, "direction": d, "last": e.norm2, "age": state.age + 1, "steepest": steepest}
-        moved = advanced(problem, state, there, estimate, 1, standing=state.standing.after(there), **kept)
+        moved = advance(problem, state, there, estimate, 1, standing=state.standing.after(there), **kept)
         due = moved.age >= REFRESH or there.norm2 <= FALLEN * state.compared
         return compared(problem, moved) if due else moved
 
@@ -113,5 +115,5 @@ def compared(problem: Problem, state: CGState) -> CGState:
     e = evaluated(problem, state.x, point)
     if norm2(e.g - state.at.g) <= DRIFT * state.at.norm2:
         return replace(state, age=0, compared=state.at.norm2)
-    fresh = {"point": point, "fun": e.f, "at": e, "grad_norm": problem.geometry.dual_norm(e.g)}
+    fresh = {"point": point, "fun": e.f, "at": e, "grad_norm": problem.dual_norm(e)}
     return replace(state, **fresh, direction=None, age=0, compared=e.norm2)

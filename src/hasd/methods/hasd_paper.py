@@ -22,7 +22,7 @@ True
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from .._checks import word
@@ -30,9 +30,10 @@ from .._math.estimate import increment, rounding
 from .._math.evaluation import Evaluation
 from .._math.geometry import dot, lift
 from .._math.search import NONFINITE_LIMIT, Ending, Found, search
-from .._run.state import Problem, State
+from .._run.problem import Problem
+from .._run.record import State
 from .._run.status import Status, Stop
-from .base import exhausted, first_state, gain_at
+from .base import advance, exhausted, first_state
 
 CONSTANT = 18.0
 """a^2 = A_{t+1}/(18 L rho): Algorithm 1."""
@@ -75,27 +76,18 @@ class HASDPaper:
             raise Stop(Status.NONFINITE)
         a, e, L, spoilt = found.payload
         jumped = "The search for rho met a jump of the residual; the side that keeps Lemma 2 was taken."
-        return replace(
-            state,
-            iteration=state.iteration + 1,
-            x=e.x,
-            fun=e.f,
-            at=e,
-            grad_norm=problem.geometry.dual_norm(e.g),
-            L=L,
-            L_next=problem.L or 0.9 * L / spoilt,  # slowly down; Lemma 1's inequality brings it up again
-            estimate=state.estimate.cut(a, e),  # line 4
-            rho=found.u,
-            theta=state.weight / (state.weight + a),
-            gain=gain_at(problem, e),
-            trials=found.trials,
-            note=jumped if found.ending is Ending.JUMP else state.note,
-        )
+        own = {
+            "L": L,
+            "L_next": problem.L or 0.9 * L / spoilt,  # slowly down; Lemma 1's inequality brings it up again
+            "rho": found.u,
+            "note": jumped if found.ending is Ending.JUMP else state.note,
+        }
+        return advance(problem, state, e, state.estimate.cut(a, e), found.trials, **own)  # line 4
 
     def _first(self, problem: Problem, state: State) -> Found[Trial]:
         """A_0 = 0: y_0 = x_0 and x_1 do not depend on rho, so rho_0 is read off x_1."""
         e, L, spoilt = self._descend(problem, state.at, state.L_next)
-        rho = 1.0 / gain_at(problem, e) ** 2
+        rho = 1.0 / problem.gain(e) ** 2
         return Found(rho, 1.0, Trial(increment(0.0, CONSTANT * L * rho), e, L, spoilt), 1, Ending.FOUND)
 
     def _search(self, problem: Problem, state: State) -> Found[Trial]:
@@ -114,10 +106,10 @@ class HASDPaper:
                 if enough <= L or problem.L is not None:
                     break
                 L = enough
-            return (rho * gain_at(problem, e) ** 2 if e.norm2 > 0.0 else 1.0), Trial(a, e, L, spoilt)
+            return (rho * problem.gain(e) ** 2 if e.norm2 > 0.0 else 1.0), Trial(a, e, L, spoilt)
 
         if self.search == "warm":
-            return search(residual, 1.0 / gain_at(problem, start) ** 2, WINDOW)
+            return search(residual, 1.0 / problem.gain(start) ** 2, WINDOW)
 
         def rho_of(theta: float) -> float:  # theta = A_t/A_{t+1}
             return theta / (CONSTANT * state.L_next * (1.0 - theta) ** 2 * estimate.weight)
@@ -154,7 +146,7 @@ class HASDPaper:
     @staticmethod
     def _progress(problem: Problem, y: Evaluation, e: Evaluation, L: float) -> bool:
         """Lemma 1, Eq. (gradnorm), up to rounding."""
-        N = problem.geometry.dual_norm(e.g)
+        N = problem.dual_norm(e)
         up = lift(y.f, e.f, N)
         noise = rounding(up * y.f, up * e.f) * 2.0**-20
         return dot(e.g, up * (y.x - e.x)) >= (up * N) * (N / (PROGRESS * L)) - noise

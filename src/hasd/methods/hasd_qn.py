@@ -26,12 +26,13 @@ from typing import ClassVar
 from .._checks import whole
 from .._math.evaluation import Evaluation
 from .._math.geometry import Array, dot, norm2
-from .._run.state import Problem, State
+from .._run.problem import Problem
+from .._run.record import State
 from .._run.status import Status, Stop
 from ..objectives._images import Point
 from ._curvature_pairs import NO_PAIRS, Pairs
 from ._line_search import BlackBoxLine, ImageLine, Line, evaluated, wolfe
-from .base import IDLE, UNTRIED, Standing, advanced, first_state, weighed
+from .base import IDLE, UNTRIED, Standing, add_cut, advance, first_state
 
 VAST = 1e15
 """Times |f(x_0)|, and its square times the size of x_0, beyond which a run may be called endless.  Where the gradient
@@ -58,6 +59,7 @@ class HASDQN:
     memory: int = 20
     name: str = "hasd-qn"
     default_p: float = 2.0
+    state_classes: ClassVar[tuple[type, ...]] = (QNState,)
     keeps_images: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -99,10 +101,10 @@ class HASDQN:
         size = norm2(y)
         if dot(s, y) > e.eps * norm2(s) * size:
             pairs = pairs.append(s, y, size, self.memory)
-        estimate = weighed(state.estimate, e, there.f)
+        estimate = add_cut(state.estimate, e, there.f)
         standing = state.standing.after(there, there.dg(pairs.steepest))
         kept = {"pairs": pairs, "point": point, "age": state.age + 1, "standing": standing}
-        moved = advanced(problem, state, there, estimate, trials, **kept)
+        moved = advance(problem, state, there, estimate, trials, **kept)
         return _refreshed(problem, moved) if point is not None and moved.age >= REFRESH else moved
 
 
@@ -129,4 +131,4 @@ def _refreshed(problem: Problem, state: QNState) -> QNState:
     """The image of x_t, its value and its gradient from x_t: two products."""
     point = problem.objective.images().at(state.x)
     e = evaluated(problem, state.x, point)
-    return replace(state, point=point, fun=e.f, at=e, grad_norm=problem.geometry.dual_norm(e.g), age=0)
+    return replace(state, point=point, fun=e.f, at=e, grad_norm=problem.dual_norm(e), age=0)

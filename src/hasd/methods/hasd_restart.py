@@ -22,7 +22,8 @@ from functools import partial
 from typing import Any
 
 from .._math.evaluation import Evaluation
-from .._run.state import Method, Problem, State
+from .._run.problem import Method, Problem
+from .._run.record import State
 from ..objectives._operators import as_scalar
 from .hasd import HASDMethod
 from .hasd_paper import HASDPaper
@@ -70,6 +71,11 @@ class HASDRestart:
     def needs_images(self) -> bool:
         """Whether the inner method does."""
         return getattr(self.inner, "needs_images", False)
+
+    @property
+    def state_classes(self) -> tuple[type, ...]:
+        """Its own, and those of the inner method."""
+        return (RestartState, *getattr(self.inner, "state_classes", ()))
 
     def _method(self) -> Method:
         return INNER[self.inner]() if isinstance(self.inner, str) else self.inner

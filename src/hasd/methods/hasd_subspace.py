@@ -39,12 +39,13 @@ from .._math.arrays import vanishes
 from .._math.estimate import Estimate
 from .._math.evaluation import Evaluation
 from .._math.geometry import dot, norm2
-from .._run.state import Problem, State
+from .._run.problem import Problem
+from .._run.record import State
 from .._run.status import Status, Stop
 from ..objectives._images import Images, Point, Small
 from ._span import Span
 from ._span_newton import Place, Ridge, minimise
-from .base import UNTRIED, Standing, advanced, first_state, weighed
+from .base import UNTRIED, Standing, add_cut, advance, first_state
 
 WHOLE, LEAST, MOST = 128, 16, 64
 """Directions kept: all of a space of that dimension, and between these in a larger one."""
@@ -78,6 +79,7 @@ class HASDSubspace:
     inner: int = 50
     name: str = "hasd-subspace"
     default_p: float = 2.0
+    state_classes: ClassVar[tuple[type, ...]] = (SubspaceState,)
     needs_images: bool = True
     keeps_images: ClassVar[bool] = True
 
@@ -135,12 +137,12 @@ class HASDSubspace:
         fun = place.point.value + 0.5 * problem.objective.ridge * dot(
             x, x
         )  # from x, as around x_t the terms may cancel
-        estimate = weighed(state.estimate, e, fun)
+        estimate = add_cut(state.estimate, e, fun)
         apart = moved_apart(state, estimate, h, span.k) - place.c
         span, apart = span.remember(images, place.c, apart, self.capacity(x.shape[0]))
         kept = {"point": place.point, "span": span, "apart": apart, "damping": place.damping, "age": state.age + 1}
         standing = state.standing.after(e)
-        moved = advanced(problem, state, e, estimate, 1, x=x, fun=fun, standing=standing, **kept)
+        moved = advance(problem, state, e, estimate, 1, x=x, fun=fun, standing=standing, **kept)
         return refreshed(problem, moved) if moved.age >= moved.due else moved
 
 
@@ -158,7 +160,7 @@ def _evaluated(problem: Problem, images: Images, state: SubspaceState) -> Evalua
 
 def _seen(problem: Problem, state: SubspaceState, e: Evaluation) -> SubspaceState:
     """The same point with its own gradient, before a run ends there: it may be within the tolerance."""
-    return replace(state, iteration=state.iteration + 1, at=e, grad_norm=problem.geometry.dual_norm(e.g))
+    return replace(state, iteration=state.iteration + 1, at=e, grad_norm=problem.dual_norm(e))
 
 
 def moved_apart(state: SubspaceState, estimate: Estimate, h: Small, k: int) -> Small:

@@ -13,14 +13,17 @@ True
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import math
+from dataclasses import dataclass
+from typing import ClassVar
 
 from .._math.estimate import observed_smoothness
 from .._math.evaluation import Evaluation
 from .._math.geometry import Array
-from .._run.state import Problem, State
+from .._run.problem import Problem
+from .._run.record import State
 from ..objectives._operators import as_scalar
-from .base import descend, evaluate_near, first_state, gain_at
+from .base import advance, descend, evaluate_near, first_state
 
 
 @dataclass(frozen=True, repr=False)
@@ -37,6 +40,7 @@ class HeavyBall:
     momentum: float = 0.9
     name: str = "heavy-ball"
     default_p: float = 2.0
+    state_classes: ClassVar[tuple[type, ...]] = (HeavyBallState,)
 
     def __post_init__(self) -> None:
         """Refuse a momentum outside [0, 1)."""
@@ -55,17 +59,5 @@ class HeavyBall:
         x = step.x + self.momentum * (state.x - state.previous)
         there, trials = (step.e, step.trials) if state.iteration == 0 and step.e else evaluate_near(problem, x, e.x)
         seen = 0.0 if problem.L else observed_smoothness(problem.geometry, e, there)
-        return replace(
-            state,
-            iteration=state.iteration + 1,
-            x=there.x,
-            fun=there.f,
-            at=there,
-            grad_norm=problem.geometry.dual_norm(there.g),
-            L=step.L,
-            L_next=max(step.L_kept, seen),
-            estimate=state.estimate.cut(1.0 / step.L, e),
-            gain=gain_at(problem, there),
-            trials=trials,
-            previous=state.x,
-        )
+        own = {"L": step.L, "L_next": max(step.L_kept, seen), "theta": math.nan, "previous": state.x}
+        return advance(problem, state, there, state.estimate.cut(1.0 / step.L, e), trials, **own)

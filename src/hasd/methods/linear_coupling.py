@@ -23,7 +23,8 @@ from dataclasses import dataclass
 from .._checks import word
 from .._math.estimate import increment
 from .._math.evaluation import Evaluation
-from .._run.state import Problem, State
+from .._run.problem import Problem
+from .._run.record import State
 from ._coupling import coupled_step
 from .base import first_state
 

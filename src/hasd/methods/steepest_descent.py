@@ -15,11 +15,12 @@ True
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from .._math.evaluation import Evaluation
-from .._run.state import Problem, State
-from .base import descend, first_state, gain_at
+from .._run.problem import Problem
+from .._run.record import State
+from .base import advance, descend, first_state
 
 
 @dataclass(frozen=True)
@@ -39,16 +40,5 @@ class SteepestDescent:
         step = descend(problem, e, problem.L or state.L_next, gradient=True)
         assert step.e is not None
         a = 1.0 / step.L  # any positive weight gives a valid certificate; this one averages the cuts
-        return replace(
-            state,
-            iteration=state.iteration + 1,
-            x=step.x,
-            fun=step.f,
-            at=step.e,
-            grad_norm=problem.geometry.dual_norm(step.e.g),
-            L=step.L,
-            L_next=step.L_next,
-            estimate=state.estimate.cut(a, e),
-            gain=gain_at(problem, step.e),
-            trials=step.trials,
-        )
+        own = {"L": step.L, "L_next": step.L_next, "theta": math.nan}
+        return advance(problem, state, step.e, state.estimate.cut(a, e), step.trials, **own)

@@ -137,8 +137,12 @@ class Basis:
     store: ColumnStore
     k: int
 
+    def to_parts(self) -> dict[str, Any]:
+        """What it is made of: the buffer that it shares with later versions is nobody else's business."""
+        return {"columns": self.columns, "room": self.store.room}
+
     @classmethod
-    def of(cls, columns: Array, room: int) -> Basis:
+    def from_parts(cls, columns: Array, room: int) -> Basis:
         """These columns, with room for so many."""
         rows, k = columns.shape
         store = ColumnStore(room, rows, columns)

@@ -42,7 +42,7 @@ from .. import _inputs as inputs
 from .._math.arrays import hosted
 from .._math.geometry import norm2
 from .._minimize import minimize
-from .._run.state import State
+from .._run.record import State
 from .._run.status import Status
 from ..objectives._operators import Matrix, Vector, apply, as_data, as_matrix, quiet
 from ..objectives.affine import Affine

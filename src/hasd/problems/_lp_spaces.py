@@ -20,7 +20,8 @@ from scipy.sparse.linalg import LinearOperator, lsmr
 
 from .._math.evaluation import Evaluation
 from .._math.geometry import norm2
-from .._run.state import Problem, State
+from .._run.problem import Problem
+from .._run.record import State
 from ..methods._span import Span
 from ..methods.hasd_subspace import HASDSubspace
 from ..objectives._images import Basis, ColumnStore

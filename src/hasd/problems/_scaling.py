@@ -34,12 +34,13 @@ from .._math.geometry import Array, dot, norm2
 from .._run import loop, stopping
 from .._run.bounds import Bounds
 from .._run.oracle import Oracle
+from .._run.problem import Problem
+from .._run.record import State
 from .._run.sources import ObjectiveSource
-from .._run.state import Problem, State
 from .._run.status import Status
 from ..methods._curvature_pairs import NO_PAIRS
 from ..methods._line_search import BlackBoxLine, wolfe
-from ..methods.base import advanced, weighed
+from ..methods.base import add_cut, advance
 from ..methods.hasd_qn import HASDQN, QNState
 from ..objectives._operators import Vector, quiet
 from ..objectives.transport import Pass, PlanCurvature, SemiDual
@@ -115,7 +116,7 @@ class PlanNewton:
             return self.dense.step(problem, replace(state, pairs=NO_PAIRS))
         there, _ = line.take(look)
         # pairs of before would be stale by the time they are used again
-        return advanced(problem, state, there, weighed(state.estimate, e, there.f), trials, pairs=NO_PAIRS)
+        return advance(problem, state, there, add_cut(state.estimate, e, there.f), trials, pairs=NO_PAIRS)
 
 
 def newton_direction(curvature: PlanCurvature, g: Vector, error: float) -> Vector:
@@ -237,7 +238,7 @@ def solve(
         within = stopping.Tolerances(0.0, tol if last else max(tol, STAGE_ERROR), Bounds(None, 0.0))
         criteria: list[loop.Criterion] = [within, stopping.iterations(steps), *_watched(here, watch)]
         problem = Problem(oracle, Weighted(here.root))
-        outcome = loop.run(problem, method, start, loop.Watch(partial(trace.record, here), None, criteria))
+        outcome = loop.follow(problem, method, start, loop.Watch(partial(trace.record, here), None, criteria))
         x, status = outcome.state.x, outcome.status
         v = here.origin + here.reg * (x / here.root)
         nit += outcome.state.iteration

@@ -54,8 +54,8 @@ def record(solution: FileSolution, settings: Settings, name: str) -> dict[str, A
         "settings": {key: value for key, value in vars(settings).items() if key != "progress"},
         "versions": {
             "hasd": VERSION,
-            "numpy": np.VERSION,
-            "scipy": scipy.VERSION,
+            "numpy": np.__version__,
+            "scipy": scipy.__version__,
             "python": platform.python_version(),
         },
     }

@@ -16,7 +16,8 @@ from .._math.evaluation import NO_BEND, Bend, Evaluation
 from .._resume import packing
 from .._run import loop
 from .._run.oracle import Oracle
-from .._run.state import Problem, State
+from .._run.problem import Method, Problem
+from .._run.record import State
 from .._run.status import Status, Stop
 from ..methods import make
 from .flat import ClosureSource, Flat
@@ -144,7 +145,7 @@ class HASD(torch.optim.Optimizer):
         rate = min(float(group["lr"]) for group in self.param_groups)
         if rate == 0.0:
             return state, "The learning rate is 0."
-        method = make(self._shared("method"), self._shared("options"), HASD)
+        method = self._method()
         L = self._shared("L")
         geometry = inputs.geometry(self._shared("p"), method.default_p)
         problem = Problem(oracle, geometry, None if L is None else L / rate, self._shared("mu"))
@@ -157,6 +158,13 @@ class HASD(torch.optim.Optimizer):
             return next(states), ""
         except Stop as stop:
             return state, stop.status.message
+
+    def _method(self) -> Method:
+        return make(self._shared("method"), self._shared("options"), HASD)
+
+    def _classes(self) -> dict[str, type]:
+        """What states of the method are made of."""
+        return packing.state_classes(self._method())
 
     def _shared(self, name: str) -> Any:
         """A setting that all groups agree on."""
@@ -174,7 +182,7 @@ class HASD(torch.optim.Optimizer):
             return None
         small = set(kept["small"])
         arrays = [to_numpy(a) if i in small else a.to(flat.device) for i, a in enumerate(kept["arrays"])]
-        run = packing.unpack(packing.Packed(json.loads(kept["tree"]), arrays))
+        run = packing.unpack(packing.Packed(json.loads(kept["tree"]), arrays), self._classes())
         state: State = run[0]
         return run if state.x.dtype == flat.dtype and flat.holds(state.x) else None
 
@@ -182,7 +190,7 @@ class HASD(torch.optim.Optimizer):
         """Tensors, numbers and strings only: what ``torch.save`` and ``torch.load`` carry over bit for bit."""
         kept: dict[str, Any] = {"nfev": self.nfev + evaluations, "status": why}
         if run is not None:
-            tree, arrays = packing.pack(run)
+            tree, arrays = packing.pack(run, self._classes())
             kept |= {
                 "tree": json.dumps(tree),
                 "arrays": [torch.from_numpy(a.copy()) if isinstance(a, np.ndarray) else a for a in arrays],
@@ -228,7 +236,7 @@ class HASD(torch.optim.Optimizer):
             raise ValueError("bound needs radius, an l_2 bound on the distance to a minimiser, because mu = 0")
         if radius is not None:
             inputs.number("radius", radius, least=0.0)
-        state, _, _, seen = packing.unpack(packing.Packed(json.loads(kept["tree"]), kept["arrays"]))
+        state, _, _, seen = packing.unpack(packing.Packed(json.loads(kept["tree"]), kept["arrays"]), self._classes())
         certificates = (*state.certificates, state.estimate.certificate(state.origin))
         bend = max(seen.largest, self._shared("mu"), 0.0 if seen.pairs else state.L)  # L: before any was seen
         return sign * max(certificate.lower(radius, bend) for certificate in certificates)

@@ -1,0 +1,71 @@
+"""What a method is given, and the shape of a method."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol, runtime_checkable
+
+from .._math.evaluation import Evaluation
+from .._math.geometry import Geometry, Lp
+from .oracle import Oracle
+from .record import State
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What a method is given."""
+
+    oracle: Oracle  # f, counted
+    geometry: Geometry  # the norm of the steepest step
+    L: float | None = None  # declared smoothness in that norm; None: backtrack
+    mu: float = 0.0  # strong convexity w.r.t. l_2
+
+    @cached_property
+    def bounded_below(self) -> bool:
+        """Whether f is known to have a lower bound, so that it can only seem to fall without end."""
+        return getattr(self.objective, "bounded_below", False)
+
+    @cached_property
+    def objective(self) -> Any:
+        """The objective behind the oracle, for methods that use its structure; None for a black box."""
+        return getattr(self.oracle.source, "objective", None)
+
+    def dual_norm(self, e: Evaluation) -> float:
+        """||g||_{p*} at an evaluation: computed once for each."""
+        known = e.__dict__.get("dual_norm")
+        if known is None:
+            known = e.__dict__["dual_norm"] = e.norm2 if self._euclidean else self.geometry.dual_norm(e.g)
+        return known
+
+    def gain(self, e: Evaluation) -> float:
+        """r(g) = ||g||_{p*}/||g||_2 at an evaluation; 1 where g = 0."""
+        return self.dual_norm(e) / e.norm2 if e.norm2 > 0.0 else 1.0
+
+    @cached_property
+    def _euclidean(self) -> bool:
+        """Whether the norm is l_2, which every evaluation knows."""
+        return type(self.geometry) is Lp and self.geometry.p == 2.0
+
+
+@runtime_checkable
+class Method(Protocol):
+    """The shape of a method."""
+
+    @property
+    def name(self) -> str:
+        """What the registry and the result call it."""
+        ...
+
+    @property
+    def default_p(self) -> float:
+        """The exponent used when the caller names none."""
+        ...
+
+    def init(self, problem: Problem, start: Evaluation) -> State:
+        """The state at t = 0."""
+        ...
+
+    def step(self, problem: Problem, state: State) -> State:
+        """The next state."""
+        ...

@@ -1,0 +1,172 @@
+"""One record of a run: the states of its method, where it stands, and a picture of everything it knows.
+
+Each part of a run keeps what it knows in fields of its own: the oracle the best points, the bounds what is proved, the
+recorder the trace, and `Run` where the method stands.  A `Picture` is made of those fields by name; a checkpoint is a
+picture written down, and ``res.state`` carries one along for ``resume=``.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+import weakref
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from .._math.arrays import Array
+from .._math.estimate import Certificate, Estimate
+from .._math.evaluation import Bend, Evaluation
+from .certificate import Cut
+from .convexity import Convexity
+from .status import Status
+
+
+@dataclass(frozen=True)
+class Picture:
+    """What a run knew between two iterations, beside its state."""
+
+    run: dict[str, Any]  # fields of `Run`
+    oracle: dict[str, Any]  # fields of the oracle, and the counts of its source
+    bounds: dict[str, Any]  # fields of the bounds
+    trace: dict[str, Any]  # fields of the recorder; empty where a result's state carries the picture
+    configuration: dict[str, Any]  # what a run that goes on must share with this one
+    objective: weakref.ReferenceType[Any] | None = None  # one of ours, whose data stay; a callable may have changed
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Its fields: another process has another objective."""
+        return {**self.__dict__, "objective": None}
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Picture:
+        """Itself: a picture never changes."""
+        return self
+
+
+KEPT = (Evaluation, Bend, Certificate, Cut, Convexity)
+"""Classes that the fields of a picture hold."""
+
+
+def fields_of(part: Any) -> dict[str, Any]:
+    """What a part of a run knows: the fields that its class names in `kept`."""
+    return {name: getattr(part, name) for name in part.kept}
+
+
+def restore_fields(part: Any, known: Mapping[str, Any]) -> None:
+    """Know it again."""
+    for name in part.kept:
+        setattr(part, name, known[name])
+
+
+S = TypeVar("S", bound="State")
+
+
+@dataclass(frozen=True, repr=False)
+class State:
+    """Iterate t of a method and the step that made it."""
+
+    iteration: int  # t
+    x: Array  # x_t
+    fun: float  # f(x_t); NaN where the method had no need of it; states of `iterate` evaluate it when it is read
+    at: Evaluation  # the evaluation whose gradient the step used (t = 0: at x_0)
+    grad_norm: float  # its dual norm
+    grad_norm0: float  # the same at x_0 of the run, for the relative tolerance
+    origin: Array  # x_0 of the run, from which the user's radius is measured
+    L: float  # smoothness constant the step relied on; NaN before the first backtracking
+    estimate: Estimate  # psi_t
+    L_next: float = math.nan  # where the next backtracking starts; NaN: anywhere
+    rho: float = math.nan  # the search's stand-in for 1/gain^2
+    theta: float = math.nan  # A_t/A_{t+1}
+    gain: float = math.nan  # ||g||_{p*}/||g||_2
+    trials: float = math.nan  # coupling points (or stepsizes) tried
+    certificates: tuple[Certificate, ...] = field(default=())  # of epochs before a restart
+    note: str = ""  # what the user should be told about this run
+    method: str = ""  # whose state it is
+    counts: tuple[int, int, int] = (0, 0, 0)  # nfev, njev, nprod by then: of states of `iterate` and of results
+    picture: Picture | None = None  # of a result's state: what its run knew beside it, for ``resume=``
+
+    def __repr__(self) -> str:
+        return f"<state of {self.method or 'a method'} at iteration {self.iteration}>"
+
+    @property
+    def nfev(self) -> int:
+        """Evaluations that the method had asked for by then."""
+        return self.counts[0]
+
+    @property
+    def njev(self) -> int:
+        """Gradients that it had asked for."""
+        return self.counts[1]
+
+    @property
+    def nprod(self) -> int:
+        """Products with A that it had asked for."""
+        return self.counts[2]
+
+    @property
+    def weight(self) -> float:
+        """A_t."""
+        return self.estimate.weight
+
+    @property
+    def psi(self) -> float:
+        """psi*_t."""
+        return self.estimate.psi
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Its fields: whom to ask for a value is known in this process only."""
+        return {name: value for name, value in self.__dict__.items() if name != "_ask"}
+
+    def with_fields(self: S, **fields: Any) -> S:
+        """The same state but for these fields: `dataclasses.replace` at a fraction of its price."""
+        twin = object.__new__(type(self))
+        twin.__dict__.update(self.__dict__)
+        twin.__dict__.pop("_ask", None)
+        twin.__dict__.update(fields)
+        return twin
+
+    def with_counts(self, counts: tuple[int, int, int], ask: Callable[[Array], float]) -> State:
+        """The same state with the counts so far, that asks for its value when it is read."""
+        twin = copy.copy(self)
+        twin.__dict__.update(_ask=ask, counts=counts)
+        return twin
+
+
+class _Value:
+    """`State.fun`: a value that the method had no need of is evaluated when it is read, where the state can ask."""
+
+    def __get__(self, state: State | None, owner: type) -> Any:
+        if state is None:
+            raise AttributeError("fun")  # a class has no value
+        known: float = state.__dict__["fun"]
+        if math.isnan(known) and "_ask" in state.__dict__:
+            known = state.__dict__["fun"] = state.__dict__["_ask"](state.x)
+        return known
+
+    def __set__(self, state: State, value: float) -> None:
+        state.__dict__["fun"] = value
+
+
+State.fun = _Value()  # type: ignore[assignment]
+
+
+@dataclass
+class Run:
+    """Where a run stands: the last state, the evaluated point of smallest gradient, and why it ended."""
+
+    state: State
+    smallest: tuple[float, Evaluation]  # dual norm of the gradient, and where
+    first: float  # f(x_0)
+    status: Status = Status.MAXITER
+    complete: bool = False  # whether the state has been recorded, and the callback has had it
+    kept: tuple[str, ...] = ("smallest", "first")
+
+    @classmethod
+    def at(cls, state: State) -> Run:
+        """A run that has seen nothing but this state."""
+        return cls(state, (state.grad_norm, state.at), state.at.f)
+
+    def move(self, state: State) -> None:
+        """Take the next state."""
+        self.state, self.complete = state, False
+        if state.grad_norm < self.smallest[0]:
+            self.smallest = (state.grad_norm, state.at)
