@@ -1,10 +1,17 @@
 # Everything installs into .venv; nothing but Python (>= 3.11), make and pip is needed.
+ifeq ($(OS),Windows_NT)
+PYTHON ?= python
+SCRIPTS := Scripts
+else
 PYTHON ?= python3
-BIN := .venv/bin
+SCRIPTS := bin
+endif
+BIN := .venv/$(SCRIPTS)
+OLDEST := .venv-oldest/$(SCRIPTS)
 OUT ?= demo
 MINUTES ?= 30
 
-.PHONY: help demo test test-all test-kernels test-oldest coverage mutation bench soak docs lint clean
+.PHONY: help demo test test-all test-kernels test-oldest coverage mutation bench soak docs lint dist clean
 
 help:
 	@echo "make demo      the paper's comparison: figure, rows and report in $(OUT)/ (under two minutes)"
@@ -18,13 +25,14 @@ help:
 	@echo "make soak      random problems against exact references for MINUTES=30; what it finds becomes files in soak/"
 	@echo "make docs      the documentation, its examples executed, in docs/_build/html"
 	@echo "make lint      ruff and mypy"
+	@echo "make dist      the sdist and the wheel of a release in dist/, checked (RELEASING.md says when)"
 	@echo "make clean     remove .venv, .venv-oldest and what was made"
 
-.venv/bin/pip:
+.venv/pyvenv.cfg:
 	$(PYTHON) -m venv .venv
 
-.venv/.with-%: .venv/bin/pip pyproject.toml
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable ".[$*]"
+.venv/.with-%: .venv/pyvenv.cfg pyproject.toml
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[$*]"
 	@touch $@
 
 demo: .venv/.with-demo
@@ -40,13 +48,13 @@ test-all: .venv/.with-test
 .venv-oldest/.ready: pyproject.toml .ci/oldest.py
 	rm -rf .venv-oldest
 	$(or $(shell command -v python3.11),$(PYTHON)) -m venv .venv-oldest
-	.venv-oldest/bin/python .ci/oldest.py > .venv-oldest/pins.txt
-	.venv-oldest/bin/pip install --quiet --disable-pip-version-check --only-binary :all: \
+	$(OLDEST)/python .ci/oldest.py > .venv-oldest/pins.txt
+	$(OLDEST)/python -m pip install --quiet --disable-pip-version-check --only-binary :all: \
 		--requirement .venv-oldest/pins.txt --editable ".[oldest]"
 	@touch $@
 
 test-oldest: .venv-oldest/.ready
-	.venv-oldest/bin/python -m pytest -q -n auto --dist loadgroup
+	$(OLDEST)/python -m pytest -q -n auto --dist loadgroup
 
 test-kernels: .venv/.with-unit
 	$(BIN)/python tests/kernels.py
@@ -73,6 +81,14 @@ lint: .venv/.with-lint
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# What lies in dist/ is what will be published, so it is emptied first; TAG=v1.2.3 asserts that this is the version.
+dist: .venv/.with-release
+	rm -rf dist
+	$(BIN)/python -m build
+	$(BIN)/python -m twine check --strict dist/*
+	@test -z "$(TAG)" || test -f dist/hasd-$(TAG:v%=%).tar.gz || \
+		{ echo "the tag $(TAG) is not the version in src/hasd/_version.py"; exit 1; }
 
 clean:
 	rm -rf .venv .venv-oldest $(OUT) soak build dist docs/_build docs/gallery mutants .coverage* .pytest_cache .mypy_cache .ruff_cache .hypothesis

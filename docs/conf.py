@@ -79,6 +79,7 @@ ALONE = [
     "guide",
     "problems",
     "coming-from",
+    "your-own-method",
     "theory",
     "experiments",
     "benchmarks",

@@ -210,7 +210,7 @@ def _weighed(setting: Setting, state: HASDState, e: EvaluationTree, s: Tree, ste
 
 
 def largest_root(estimate: EstimateTree, e: EvaluationTree, f_next: Scalar, mu: Scalar | float) -> Scalar:
-    """The largest a with (A + a) f_next <= min psi_{t+1}; NaN where there is none (`hasd._math.estimate.largest_root`)."""
+    """The largest a with (A + a) f_next <= min psi_{t+1}; NaN where there is none (see `hasd._math.estimate`)."""
     n, A, psi, f = e.norm2, estimate.weight, estimate.psi, e.f
     kappa = 1.0 + mu * A
     S = psi - A * f_next - 8.0 * e.eps * (jnp.abs(psi) + A * jnp.abs(f_next))

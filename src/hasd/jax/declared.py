@@ -140,7 +140,7 @@ def _mended(setting: Setting, state: HASDState, f: Scalar) -> HASDState:
 
 
 def rescaled(estimate: EstimateTree, center: Tree, f: Scalar, mu: Scalar | float) -> EstimateTree:
-    """The cuts scaled by the largest c <= 1 with c A f <= min psi (`hasd._math.estimate.Estimate.rescaled`); 0 where none."""
+    """The cuts scaled by the largest c <= 1 with c A f <= min psi, as `Estimate.rescaled`; 0 where none."""
     A, kappa = estimate.weight, 1.0 + mu * estimate.weight
     away = mix(lambda v, x: v - x, estimate.v, center)
     s = norm(away, 2.0) * kappa

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
 
 Tree = Any
 """A pytree of floating-point arrays."""
-Scalar = jax.Array
+Scalar: TypeAlias = jax.Array
 """An array of shape ()."""
 
 
