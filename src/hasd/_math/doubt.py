@@ -75,21 +75,20 @@ def lost_to_underflow(at: Sizes) -> float:
     return at.d * smallest(at.eps)
 
 
-def doubt_of_function(at: Sizes) -> Doubt:
-    """That of a user's function.
+def doubt_of_function(f: float, g: float, x: float, d: int, eps: float) -> Doubt:
+    """That of a user's function of d variables, from the sizes of its value, its gradient and its argument.
 
-    >>> doubt_of_function(Sizes(f=1.0, g=1.0, x=0.0, top=0.0, d=16, eps=EPS)).value == 16.0 * EPS
+    >>> doubt_of_function(f=1.0, g=1.0, x=0.0, d=16, eps=EPS).value == 16.0 * EPS
     True
     """
-    unit = OPERATIONS * roundings(at.d) * at.eps
-    lost = lost_to_underflow(at)
-    value, slope = unit * (abs(at.f) + at.g * at.x) + lost, unit * at.g + lost
-    return Doubt(value, slope, slope, unit * at.x * at.x + lost, unit * at.x)
+    unit, lost = OPERATIONS * roundings(d) * eps, d * smallest(eps)
+    value, slope = unit * (abs(f) + g * x) + lost, unit * g + lost
+    return Doubt(value, slope, slope, unit * x * x + lost, unit * x)
 
 
 def doubt_of_differences(at: Sizes, shortest: float, longest: float) -> Doubt:
     """The same where the gradient is made of differences over such steps: noise, and half a step of curvature."""
-    doubt, root = doubt_of_function(at), math.sqrt(at.d)
+    doubt, root = doubt_of_function(at.f, at.g, at.x, at.d, at.eps), math.sqrt(at.d)
     noisy = root * 2.0 / shortest
     slope = doubt.slope + noisy * doubt.value
     return doubt._replace(

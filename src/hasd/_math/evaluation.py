@@ -53,14 +53,19 @@ class Evaluation:
         return norm2(self.g)
 
     @cached_property
+    def size(self) -> float:
+        """||x||_2."""
+        return norm2(self.x)
+
+    @cached_property
     def eps(self) -> float:
         """The resolution of the numbers that x, f and g are made of."""
         return max(resolution(self.x), self.precision)
 
 
-def sizes_of(x: Array, f: float, g: Array, precision: float = 0.0) -> Sizes:
+def sizes_of(e: Evaluation, precision: float = 0.0) -> Sizes:
     """The sizes of an evaluation whose numbers are no finer than x's, nor than the precision."""
-    return Sizes(f, norm2(g), norm2(x), largest(x), x.shape[0], max(resolution(x), precision))
+    return Sizes(e.f, e.norm2, e.size, largest(e.x), e.x.shape[0], max(resolution(e.x), precision))
 
 
 class Bend(NamedTuple):
@@ -74,7 +79,7 @@ class Bend(NamedTuple):
         """With one more evaluation.  x may stand for a neighbour: points closer than that show no curvature."""
         if self.last is None:
             return Bend(last=e)
-        nearby = norm2(e.x - self.last.x) + 4.0 * e.eps * max(norm2(e.x), norm2(self.last.x))
+        nearby = norm2(e.x - self.last.x) + 4.0 * e.eps * max(e.size, self.last.size)
         seen = norm2(e.g - self.last.g) / nearby if nearby > 0.0 else 0.0
         return Bend(max(self.largest, seen), e, self.pairs + 1)
 

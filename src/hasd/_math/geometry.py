@@ -62,8 +62,10 @@ def norm2(x: Array) -> float:
     >>> norm2(np.array([3e300, 4e300]))
     5e+300
     """
-    # unlike ndarray.dot, vdot does not warn of the overflow that is seen to below
+    # unlike ndarray.dot, vdot does not warn of an overflow, which is dealt with below
     squared = float(np.vdot(x, x)) if type(x) is np.ndarray else dot(x, x)
+    if SAFE_SINGLE < squared < 1.0 / SAFE_SINGLE:  # at once where it is safe in either precision
+        return math.sqrt(squared)
     double = (type(x) is np.ndarray and x.dtype == np.float64) or resolution(x) <= 2.0**-52
     safe = SAFE if double else SAFE_SINGLE
     if safe < squared < 1.0 / safe:

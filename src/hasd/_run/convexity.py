@@ -10,8 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import numpy as np
-
 from .._math.evaluation import Evaluation
 from .._math.geometry import dot, norm2
 
@@ -41,9 +39,8 @@ class Convexity:
             self.first = self.best = self.last = new
             return True
         if e.g is not self.last.e.g:  # asked of the arrays, as an evaluation that comes from a checkpoint is made anew
-            with np.errstate(all="ignore"):  # a run that diverges may overflow here
-                self._compare(self.last, new, bend)
-                self._compare(self.best if iteration % 2 else self.first, new, bend)
+            self._compare(self.last, new, bend)
+            self._compare(self.best if iteration % 2 else self.first, new, bend)
         self.last = new
         if e.f < self.best.e.f:
             self.best = new
@@ -57,10 +54,13 @@ class Convexity:
         doubt = e.df(bend) + other.df(bend)
         dg, dh = e.dg(bend), other.dg(bend)
         rise = e.f - other.f
-        forward = (dot(other.g, away) - rise, doubt + dh * distance, old.iteration, new.iteration)
-        backward = (rise - dot(e.g, away), doubt + dg * distance, new.iteration, old.iteration)
-        above, explained, at, where = max(forward, backward, key=lambda cut: cut[0] - cut[1])
-        if above > explained:
+        forward, explained = dot(other.g, away) - rise, doubt + dh * distance
+        backward, also = rise - dot(e.g, away), doubt + dg * distance
+        if forward > explained or backward > also:
+            if backward - also > forward - explained:
+                above, explained, at, where = backward, also, new.iteration, old.iteration
+            else:
+                above, at, where = forward, old.iteration, new.iteration
             self.violation = (
                 f"The function is not convex, or noisy, or its gradient is wrong: the cut at iteration {at} is "
                 f"{above:.3g} above the value at iteration {where}, where rounding explains {explained:.1g}; nothing "

@@ -17,7 +17,6 @@ from .._math.arrays import (
     Array,
 )
 from .._math.evaluation import NO_BEND, Bend, Evaluation, reachable, sizes_of
-from .._math.geometry import norm2
 from .capabilities import traits_of_objective
 from .sources import (
     Source,
@@ -87,7 +86,8 @@ class Oracle:
 
     def evaluation(self, x: Array, f: float, g: Array, image: float | None = None) -> Evaluation:
         """The function at x, with the precision it was computed in and what it may be off by."""
-        e = Evaluation(x, f, g, self.source.precision, self.source.doubt(x, f, g, image))
+        e = Evaluation(x, f, g, self.source.precision)
+        e.__dict__["doubt"] = self.source.doubt(e, image)  # which depends on the norms that the evaluation keeps
         if image is not None and self.source.by_curvature and e.finite:  # a method's own, on images of an operator
             self.bend = self.bend.after(e)
         return e
@@ -104,14 +104,14 @@ class Oracle:
     def probe(self, e: Evaluation) -> None:
         """See some curvature of a function of the user's that was evaluated at one point only."""
         if e.finite and self.source.by_curvature and self.bend.pairs == 0 and not self.exhausted:
-            step = e.eps ** (1.0 / 3.0) * max(1.0, norm2(e.x)) / math.sqrt(e.x.shape[0])
+            step = e.eps ** (1.0 / 3.0) * max(1.0, e.size) / math.sqrt(e.x.shape[0])
             there = self.record(e.x + step)
             self.bend = Bend(last=e).after(there) if there.finite else self.bend
 
     def sharpen(self, e: Evaluation) -> Evaluation | None:
         """The same evaluation with less doubt, where the objective can: for the record, and at most once a run."""
         sharpen = traits_of_objective(getattr(self.source, "objective", None)).sharpen
-        found = None if sharpen is None else self._off_the_books(lambda: sharpen(e.x, sizes_of(e.x, e.f, e.g)))
+        found = None if sharpen is None else self._off_the_books(lambda: sharpen(e.x, sizes_of(e)))
         return None if found is None else Evaluation(e.x, found[0], found[1], self.source.precision, found[2])
 
     def record_value(self, x: Array) -> float:

@@ -26,7 +26,7 @@ from .._math.arrays import (
     to_numpy,
 )
 from .._math.doubt import Doubt, Sizes, doubt_of_differences, doubt_of_function
-from .._math.evaluation import sizes_of
+from .._math.evaluation import Evaluation, sizes_of
 from .status import Status, Stop
 
 
@@ -68,7 +68,7 @@ class Source(Protocol):
         """Whether its rounding is judged by the curvature that is seen, and not by its data."""
         ...
 
-    def doubt(self, x: Array, f: float, g: Array, image: float | None = None) -> Doubt:
+    def doubt(self, e: Evaluation, image: float | None = None) -> Doubt:
         """What f and g may be off by; image: as in `Objective.doubt`."""
         ...
 
@@ -111,6 +111,8 @@ def _floating(array: Any) -> bool:
 
 def as_gradient(value: Any, x: Array) -> Array:
     """What the user's jac returned, as a fresh vector shaped like x (callers may reuse their buffer)."""
+    if type(value) is type(x) is np.ndarray and value.dtype == x.dtype and value.shape == x.shape:
+        return value.copy()
     value = detached(value)
     array = value if foreign(value) else plain(value, "what jac returns")
     if library(array) != library(x):
@@ -152,11 +154,11 @@ class BlackBox:
     errstate: Any = field(default_factory=np.geterr)  # the caller's, for the caller's own code
     by_curvature: ClassVar[bool] = True
 
-    def doubt(self, x: Array, f: float, g: Array, image: float | None = None) -> Doubt:
+    def doubt(self, e: Evaluation, image: float | None = None) -> Doubt:
         """That of a user's function, with what differences add."""
-        at = sizes_of(x, f, g, self.precision)
         if self.jac is not None:
-            return doubt_of_function(at)
+            return doubt_of_function(e.f, e.norm2, e.size, e.x.shape[0], e.eps)
+        at = sizes_of(e, self.precision)
         return doubt_of_differences(at, _step(0.0, at.eps), _step(at.top, at.eps))
 
     def price(self, x: Array) -> int:
@@ -260,12 +262,11 @@ class ObjectiveSource:
         self.precision = getattr(self.objective, "precision", 0.0)
         self.by_curvature = self.objective.doubt(Sizes(0.0, 0.0, 0.0, 0.0, 1, 0.0)) is None
 
-    def doubt(self, x: Array, f: float, g: Array, image: float | None = None) -> Doubt:
+    def doubt(self, e: Evaluation, image: float | None = None) -> Doubt:
         """From the objective's data, or where they do not tell as for any function."""
-        at = sizes_of(x, f, g)
-        known = self.objective.doubt(at, image)
+        known = self.objective.doubt(sizes_of(e), image)
         if known is None:
-            return doubt_of_function(at._replace(eps=max(at.eps, self.precision)))
+            return doubt_of_function(e.f, e.norm2, e.size, e.x.shape[0], e.eps)
         # a cut with more curvature than the ridge's needs the gradient at x itself, not at an image nearby
         return known._replace(slope=known.true, shift=math.inf) if self.mu > self.objective.ridge else known
 

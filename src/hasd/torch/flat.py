@@ -10,7 +10,7 @@ import torch
 
 from .._math.arrays import Array
 from .._math.doubt import Doubt, doubt_of_function
-from .._math.evaluation import sizes_of
+from .._math.evaluation import Evaluation
 from .._run.sources import as_scalar
 
 
@@ -79,9 +79,9 @@ class ClosureSource:
         self.evaluations = 0
         self.first: torch.Tensor | None = None  # what the closure returned first
 
-    def doubt(self, x: Array, f: float, g: Array, image: float | None = None) -> Doubt:
+    def doubt(self, e: Evaluation, image: float | None = None) -> Doubt:
         """That of any function."""
-        return doubt_of_function(sizes_of(x, f, g))
+        return doubt_of_function(e.f, e.norm2, e.size, e.x.shape[0], e.eps)
 
     @property
     def counts(self) -> tuple[int, int, int]:
