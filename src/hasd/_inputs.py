@@ -9,6 +9,7 @@ import os
 import sys
 import warnings
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from ._math.geometry import Geometry, Lp
 from ._resume.atomic_write import previous, temporary
 from ._resume.checkpoint import ours
 from ._run.bounds import Bounds
-from ._run.capabilities import traits_of_method, traits_of_objective
+from ._run.capabilities import MethodTraits, ObjectiveTraits
 from ._run.convexity import Convexity
 from ._run.record import State
 from ._run.sources import BlackBox, ObjectiveSource, Source
@@ -47,7 +48,8 @@ def tolerance(tol: Any, gap_tol: Any) -> float:
 
 def limits(maxiter: Any, maxfun: Any, time_limit: Any) -> tuple[float, float, float]:
     """Iterations, evaluations and seconds; a limit on iterations where the caller sets none at all."""
-    iterations, evaluations = count("maxiter", maxiter, least=0), count("maxfun", maxfun, least=1)
+    iterations = math.inf if maxiter is None else count("maxiter", maxiter, least=0)
+    evaluations = math.inf if maxfun is None else count("maxfun", maxfun, least=1)
     seconds = math.inf if time_limit is None else number("time_limit", time_limit, least=0.0, finite=False)
     if math.isinf(iterations) and math.isinf(evaluations) and math.isinf(seconds):
         iterations = DEFAULT_MAXITER
@@ -56,6 +58,8 @@ def limits(maxiter: Any, maxfun: Any, time_limit: Any) -> tuple[float, float, fl
 
 def start(x0: Any) -> Array:
     """A fresh 1-D floating-point copy of x0, in its own library."""
+    if type(x0) is np.ndarray and x0.dtype == np.float64 and x0.ndim == 1 and x0.size > 0 and np.isfinite(x0).all():
+        return x0.copy()  # the common case at once
     array = _as_array(x0)
     xp = namespace(array)
     if xp.isdtype(array.dtype, "complex floating"):
@@ -84,10 +88,15 @@ def _as_array(x0: Any) -> Array:
     return array
 
 
+@cache
+def _default_geometry(p: float) -> Geometry:
+    return Lp(p)
+
+
 def geometry(p: Any, default: float) -> Geometry:
     """The l_p norm for a number, a user's own geometry as it is."""
     if p is None:
-        return Lp(default)
+        return _default_geometry(default)
     if isinstance(p, str) or not isinstance(p, numbers.Real | Geometry):
         raise TypeError(
             f"p must be a number between 2 and inf, or an object with p, norm, dual_norm and steepest, got {shown(p)}"
@@ -125,7 +134,7 @@ def source(fun: Any, jac: Any, args: Any, x0: Array, mu: float = 0.0) -> Source:
 
 def strong_convexity(mu: Any, fun: Any, L: float | None) -> float:
     """mu as given, or the objective's ridge, or 0."""
-    out = number("mu", getattr(fun, "ridge", 0.0) if mu is None else mu, least=0.0)
+    out = getattr(fun, "ridge", 0.0) if mu is None else number("mu", mu, least=0.0)
     if L is not None and out > L:
         raise ValueError(f"mu = {out:g} cannot exceed L = {L:g}")
     return out
@@ -172,10 +181,8 @@ def _refuse_too_long(name: str, place: Path) -> None:
             raise ValueError(f"{name} must name a file, got a name that is too long: {place.name[:40]!r}...") from None
 
 
-def checkpoint(given: Any, every: Any) -> tuple[Path | None, int]:
+def checkpoint(given: Any, every: Any) -> tuple[Path, int]:
     """Where to write the run, and every how many iterations; the folder must be there, and nobody else's file."""
-    if given is None:
-        return None, 0
     if not isinstance(given, str | os.PathLike):
         raise TypeError(f"checkpoint must be a path, got {shown(given)}")
     place = path("checkpoint", given)
@@ -192,27 +199,25 @@ def checkpoint(given: Any, every: Any) -> tuple[Path | None, int]:
     return place, int(min(count("checkpoint_every", every, least=1), sys.maxsize))
 
 
-def requirements(method: Any, fun: Any, mu: float) -> None:
+def requirements(method: Any, traits: MethodTraits, objective: ObjectiveTraits, fun: Any, mu: float) -> None:
     """What a method declares that it needs of the problem."""
-    traits = traits_of_method(method)
     if traits.needs_mu and mu == 0.0:
         raise ValueError(f"method {method.name!r} needs mu > 0: give mu=, or an objective with a ridge")
-    if traits.needs_images and not traits_of_objective(fun).has_images:
+    if traits.needs_images and not objective.has_images:
         raise TypeError(
             f"method {method.name!r} needs an objective f(x) = phi(Ax - b) from hasd.objectives, "
             f"got {type(fun).__name__}; hasd-qn takes any function"
         )
 
 
-def bounds(gap_tol: Any, radius: Any, mu: float, source: Source, cached: bool) -> Bounds:
+def bounds(gap_tol: Any, radius: Any, mu: float, source: Source, convex: bool, cached: bool) -> Bounds:
     """The certified gap to stop at, with what it rests on.
 
     Affine objectives are convex by construction; differences in place of a gradient, and gradients on cached images,
     are too coarse to tell.
     """
     reach = None if radius is None else number("radius", radius, least=0.0)
-    traits = traits_of_objective(getattr(source, "objective", None))
-    fine = not traits.convex and not cached and getattr(source, "jac", True) is not None
+    fine = not convex and not cached and getattr(source, "jac", True) is not None
     convexity = Convexity() if fine else None
     if gap_tol is None:
         return Bounds(reach, mu, convexity=convexity)
@@ -222,8 +227,8 @@ def bounds(gap_tol: Any, radius: Any, mu: float, source: Source, cached: bool) -
     return Bounds(reach, mu, small, convexity=convexity)
 
 
-def callback(given: Any) -> Callable[..., Any] | None:
-    """A callable or None."""
-    if given is not None and not callable(given):
+def callback(given: Any) -> Callable[..., Any]:
+    """A callable."""
+    if not callable(given):
         raise TypeError(f"callback must be callable, got {shown(given)}")
     return given

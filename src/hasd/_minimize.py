@@ -6,6 +6,7 @@ import math
 import os
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -153,16 +154,16 @@ def minimize(
     limit, budget, seconds = inputs.limits(maxiter, maxfun, time_limit)
     word("goal", goal, ("value", "gradient"))
     word("interrupt", interrupt, ("raise", "return"))
-    gaps = inputs.bounds(gap_tol, radius, setup.mu, setup.source, setup.in_double)
+    gaps = inputs.bounds(gap_tol, radius, setup.mu, setup.source, setup.convex, setup.in_double)
     rows = inputs.rows(trace)
-    path, every = inputs.checkpoint(checkpoint, checkpoint_every)
+    path, every = (None, 0) if checkpoint is None else inputs.checkpoint(checkpoint, checkpoint_every)
 
-    problem = setup.problem(Oracle(setup.source, budget, time.perf_counter() + seconds))
+    problem = Problem(Oracle(setup.source, budget, time.perf_counter() + seconds), setup.geometry, setup.L, setup.mu)
     gaps.oracle = problem.oracle
     recorder = Recorder(problem.oracle, gaps, rows)
-    call = scipy_style.callback(inputs.callback(callback), problem.oracle, setup.x0)
+    call = None if callback is None else scipy_style.callback(inputs.callback(callback), problem.oracle, setup.x0)
     wanted = stopping.Tolerances(relative, gtol, gaps)
-    album = Album(problem.oracle, recorder, configuration(problem, setup.method, setup.x0))
+    album = Album(problem.oracle, recorder, partial(configuration, problem, setup.method, setup.x0))
     begun = _begin(resume, fun, setup, problem, album)
     if isinstance(begun.at, tuple):
         res = no_run(problem, setup.method, recorder, *begun.at)
@@ -184,7 +185,8 @@ def minimize(
             """Write the end of the run, then build the result, which may take evaluations."""
             if saver is not None:
                 saver.now()
-            why = f"{setup.why} {scipy_style.ignored(hess, hessp)} {_unused(setup)}".strip()
+            unused = f"Ignored: L, as {setup.method.name} measures its steps itself." if setup.L_unused else ""
+            why = f"{setup.why} {scipy_style.ignored(hess, hessp)} {unused}".strip()
             res = result(problem, setup.method, run, recorder, wanted, setup.x0, goal, why)
             res.state = album.for_result(run, fun)
             return res
@@ -224,7 +226,7 @@ def iterate(
     True
     """
     setup = _set_up(iterate, fun, x0, args, method, jac, p, L, mu, options)
-    problem = setup.problem(Oracle(setup.source))
+    problem = Problem(Oracle(setup.source), setup.geometry, setup.L, setup.mu)
     start = _first(problem.oracle, setup)
     return iter(()) if isinstance(start, tuple) else _until_stop(problem, loop.states(problem, setup.method, start))
 
@@ -248,16 +250,9 @@ class SetUp(NamedTuple):
     geometry: Geometry
     L: float | None
     mu: float
-
-    @property
-    def in_double(self) -> bool:
-        """Whether the method works on images, which are kept in float64."""
-        structured = traits_of_objective(getattr(self.source, "objective", None)).has_images
-        return traits_of_method(self.method).keeps_images and structured
-
-    def problem(self, oracle: Oracle) -> Problem:
-        """What the method is given."""
-        return Problem(oracle, self.geometry, self.L, self.mu)
+    convex: bool  # by construction
+    in_double: bool  # whether the method works on images, which are kept in float64
+    L_unused: bool  # whether L was given to a method that has no use for it
 
 
 def _set_up(
@@ -278,8 +273,12 @@ def _set_up(
     smoothness = None if L is None else inputs.number("L", L, least=0.0, strict=True)
     convexity = inputs.strong_convexity(mu, fun, smoothness)
     source = inputs.source(fun, jac, args, x_start, convexity)
-    inputs.requirements(chosen, fun, convexity)
-    return SetUp(x_start, source, chosen, why, inputs.geometry(p, chosen.default_p), smoothness, convexity)
+    traits, objective = traits_of_method(chosen), traits_of_objective(getattr(source, "objective", None))
+    inputs.requirements(chosen, traits, objective, fun, convexity)
+    geometry = inputs.geometry(p, chosen.default_p)
+    keeps = traits.keeps_images
+    cached, unused = keeps and objective.has_images, keeps and smoothness is not None
+    return SetUp(x_start, source, chosen, why, geometry, smoothness, convexity, objective.convex, cached, unused)
 
 
 def _method(
@@ -333,12 +332,6 @@ def _patiently(finish: Callable[[], OptimizeResult]) -> OptimizeResult:
         return finish()
     except KeyboardInterrupt:
         return finish()
-
-
-def _unused(setup: SetUp) -> str:
-    """A sentence for the message where L was given to a method that has no use for it."""
-    needless = setup.L is not None and traits_of_method(setup.method).keeps_images
-    return f"Ignored: L, as {setup.method.name} measures its steps itself." if needless else ""
 
 
 def _saver(path: Path | None, every: int, begun: Begun, album: Album, method: Method) -> checkpoints.Saver | None:

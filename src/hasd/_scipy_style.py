@@ -69,10 +69,8 @@ def ignored(hess: Any, hessp: Any) -> str:
     return f"Ignored: {' and '.join(given)}, as the method is of first order." if given else ""
 
 
-def callback(given: Callable[..., Any] | None, oracle: Oracle, x0: Array) -> Callable[[State], None] | None:
+def callback(given: Callable[..., Any], oracle: Oracle, x0: Array) -> Callable[[State], None]:
     """The user's callback in SciPy's two forms, given x as x0 is; StopIteration becomes our Stop."""
-    if given is None:
-        return None
     with_result = wants_result(given)
 
     def call(state: State) -> None:

@@ -55,14 +55,18 @@ class Oracle:
         """Whether no time is left."""
         return time.perf_counter() >= self.deadline
 
-    def _check_budget(self, price: int = 1) -> None:
-        if self.maxfun < math.inf and self.counts[0] + price > self.maxfun:
-            raise Stop(Status.MAXFUN)
-        refuse_late(self.deadline)
+    def _check_budget(self, x: Array | None = None) -> None:
+        """Refuse what would be beyond a limit: value and gradient at x, or one evaluation."""
+        if self.maxfun < math.inf:
+            price = 1 if x is None else self.source.price(x)
+            if self.counts[0] + price > self.maxfun:
+                raise Stop(Status.MAXFUN)
+        if self.deadline < math.inf:
+            refuse_late(self.deadline)
 
     def evaluate(self, x: Array) -> Evaluation:
         """f and g at x, counted against the budget."""
-        self._check_budget(self.source.price(x))
+        self._check_budget(x)
         e = self.evaluation(x, *self.source.value_and_grad(x, self.deadline))
         if e.f == -math.inf:
             raise Stop(Status.UNBOUNDED)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from ..objectives.base import Objective
@@ -18,7 +20,12 @@ class Album:
 
     oracle: Oracle
     recorder: Recorder
-    configuration: dict[str, Any]  # what a run that goes on must share with this one
+    settings: Callable[[], dict[str, Any]]  # what a run that goes on must share with this one, asked for when needed
+
+    @cached_property
+    def configuration(self) -> dict[str, Any]:
+        """The settings of this run."""
+        return self.settings()
 
     def take(self, run: Run) -> Picture:
         """The run as it stands, at the price of some references: rows are added to a trace, never taken away."""

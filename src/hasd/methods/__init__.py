@@ -83,7 +83,7 @@ def make(name: str, options: dict[str, Any], caller: Callable[..., Any]) -> Meth
     if name not in REGISTRY:
         names = ("auto", *REGISTRY)
         raise ValueError(unknown("method", name, names, f"the known ones are {', '.join(names)}"))
-    known = options_of(name)
+    known = options_of(name) if options else []
     for option in options:
         if option not in known:
             takes = f"takes {', '.join(known)}" if known else "takes no options of its own"

@@ -15,6 +15,7 @@ from .._math.arrays import to_numpy
 from .._math.evaluation import NO_BEND, Bend, Evaluation
 from .._resume import packing
 from .._run import loop
+from .._run.capabilities import ObjectiveTraits, traits_of_method
 from .._run.oracle import Oracle
 from .._run.problem import Method, Problem
 from .._run.record import State
@@ -97,7 +98,8 @@ class HASD(torch.optim.Optimizer):
         chosen = make(method, options, HASD)
         inputs.number("lr", float(lr), least=0.0)
         constant = None if L is None else inputs.number("L", L, least=0.0, strict=True)
-        inputs.requirements(chosen, None, inputs.strong_convexity(mu, None, constant))
+        convexity = inputs.strong_convexity(mu, None, constant)
+        inputs.requirements(chosen, traits_of_method(chosen), ObjectiveTraits(), None, convexity)
         geometry = inputs.geometry(p, chosen.default_p)
         shared = {"p": geometry.p, "L": L, "mu": mu, "method": method, "maximize": maximize, "options": options}
         super().__init__(params, {"lr": lr, **shared})
