@@ -123,3 +123,12 @@ def test_a_cut_counts_the_underflow_of_its_inner_product_in_float32():
         cut = cut_at(Evaluation(x, 0.0, g), np.zeros(3, np.float32))
         tilt = -sum(Fraction(float(a)) * Fraction(float(b)) for a, b in zip(g, x, strict=True))
         assert abs(float(tilt - Fraction(cut.tilt))) <= cut.lost + cut.unit * cut.slope * cut.away
+
+
+def test_a_sharpened_gap_with_a_mu_above_the_ridge_needs_the_gradient_at_x_itself():
+    """Found by the soak: the image in long double is as uncertain as the residual is small."""
+    A, b = np.array([[2.0123137990439313e-11]]), np.array([23722.79461157208])
+    mu, x0 = 4.045357418996797e-22, np.array([1178677988943731.0])
+    res = hasd.minimize(LeastSquares(A, b), x0, mu=mu, gap_tol=9.584030405442385e-06, tol=1e-4, maxiter=300)
+    z = mpmath.mpf(A[0, 0]) * mpmath.mpf(res.x[0]) - mpmath.mpf(b[0])
+    assert mpmath.mpf(res.gap()) >= z**2 / 2

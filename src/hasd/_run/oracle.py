@@ -16,8 +16,7 @@ from typing import Any, ClassVar
 from .._math.arrays import (
     Array,
 )
-from .._math.evaluation import NO_BEND, Bend, Evaluation, reachable, sizes_of
-from .capabilities import traits_of_objective
+from .._math.evaluation import NO_BEND, Bend, Evaluation, reachable
 from .sources import (
     Source,
     refuse_late,
@@ -114,9 +113,7 @@ class Oracle:
 
     def sharpen(self, e: Evaluation) -> Evaluation | None:
         """The same evaluation with less doubt, where the objective can: for the record, and at most once a run."""
-        sharpen = traits_of_objective(getattr(self.source, "objective", None)).sharpen
-        found = None if sharpen is None else self._off_the_books(lambda: sharpen(e.x, sizes_of(e)))
-        return None if found is None else Evaluation(e.x, found[0], found[1], self.source.precision, found[2])
+        return self._off_the_books(lambda: self.source.sharpen(e))
 
     def record_value(self, x: Array) -> float:
         """f at x for the record."""

@@ -27,6 +27,7 @@ from .._math.arrays import (
 )
 from .._math.doubt import Doubt, Sizes, doubt_of_differences, doubt_of_function
 from .._math.evaluation import Evaluation, sizes_of
+from .capabilities import traits_of_objective
 from .status import Status, Stop
 
 
@@ -56,6 +57,10 @@ class Source(Protocol):
 
     def price(self, x: Array) -> int:
         """How many evaluations value and gradient together are counted as."""
+        ...
+
+    def sharpen(self, e: Evaluation) -> Evaluation | None:
+        """The same evaluation with less doubt; None where that cannot be had."""
         ...
 
     @property
@@ -160,6 +165,9 @@ class BlackBox:
             return doubt_of_function(e.f, e.norm2, e.size, e.x.shape[0], e.eps)
         at = sizes_of(e, self.precision)
         return doubt_of_differences(at, _step(0.0, at.eps), _step(at.top, at.eps))
+
+    def sharpen(self, e: Evaluation) -> None:
+        """Of a user's function nothing more can be had."""
 
     def price(self, x: Array) -> int:
         """Evaluations of fun that value and gradient together take."""
@@ -267,8 +275,20 @@ class ObjectiveSource:
         known = self.objective.doubt(sizes_of(e), image)
         if known is None:
             return doubt_of_function(e.f, e.norm2, e.size, e.x.shape[0], e.eps)
-        # a cut with more curvature than the ridge's needs the gradient at x itself, not at an image nearby
-        return known._replace(slope=known.true, shift=math.inf) if self.mu > self.objective.ridge else known
+        return self._vouched(known)
+
+    def _vouched(self, doubt: Doubt) -> Doubt:
+        """A cut with more curvature than the ridge's needs the gradient at x itself, not at an image nearby."""
+        return doubt._replace(slope=doubt.true, shift=math.inf) if self.mu > self.objective.ridge else doubt
+
+    def sharpen(self, e: Evaluation) -> Evaluation | None:
+        """The same evaluation with less doubt, where the objective can."""
+        sharpen = traits_of_objective(self.objective).sharpen
+        found = None if sharpen is None else sharpen(e.x, sizes_of(e))
+        if found is None:
+            return None
+        f, g, doubt = found
+        return Evaluation(e.x, f, g, self.precision, self._vouched(doubt))
 
     def price(self, x: Array) -> int:
         """One evaluation gives both."""

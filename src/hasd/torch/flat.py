@@ -83,6 +83,9 @@ class ClosureSource:
         """That of any function."""
         return doubt_of_function(e.f, e.norm2, e.size, e.x.shape[0], e.eps)
 
+    def sharpen(self, e: Evaluation) -> None:
+        """Of a closure nothing more can be had."""
+
     @property
     def counts(self) -> tuple[int, int, int]:
         """Every call gives value and gradient."""
