@@ -51,7 +51,7 @@ class Summary:
             self._measure(run)
 
     def _measure(self, run: Run) -> None:
-        gap, true = run.res.gap(run.truth.radius), float(run.truth.gap)
+        gap, true = run.res.certificate.gap(run.truth.radius), float(run.truth.gap)
         eps = float(np.finfo(run.res.x.dtype).eps)
         self.slack[run.problem.kind].append(_ratio(gap, true))
         self.digits[run.problem.kind].append(_ratio(gap, abs(run.res.fun) * eps))

@@ -32,8 +32,8 @@ def certified(spec: Spec) -> tuple[float, float]:
     strong = problem.objective.ridge > 0.0 and not problem.black_box
     radius = None if strong else distance(problem)
     fun, jac = (problem.objective.value_and_grad, True) if problem.black_box else (problem.objective, None)
-    gap = hasd.minimize(fun, problem.x0, jac=jac, tol=TOLERANCE, radius=radius, trace=False).gap
-    return gap(), gap.charge()
+    gap = hasd.minimize(fun, problem.x0, jac=jac, tol=TOLERANCE, radius=radius, trace=False).certificate
+    return gap.gap(), gap.charge()
 
 
 def distance(problem: Problem) -> float:

@@ -44,7 +44,7 @@ def smoothing(x, strength=2.0, eps=0.05):
 
 box = hasd.minimize(smoothing, np.zeros(y.size), jac=True, mu=1.0, gap_tol=1e-6, tol=0.0)
 print(box.message)
-print(f"f(x) = {box.fun:.8f} after {box.nfev} evaluations; the minimum is at least {box.gap.lower():.8f}")
+print(f"f(x) = {box.fun:.8f} after {box.nfev} evaluations; the minimum is at least {box.lower:.8f}")
 
 # %%
 # LogSumExp
@@ -57,7 +57,7 @@ A, b = rng.standard_normal((500, 60)), rng.standard_normal(500)
 softmax = hasd.objectives.LogSumExp(A, b, ridge=1e-3)
 lse = hasd.minimize(softmax, np.zeros(60), gap_tol=1e-6, tol=0.0)
 print(lse.message)
-print(f"f(x) = {lse.fun:.8f} after {lse.nit} iterations; the minimum is at least {lse.gap.lower():.8f}")
+print(f"f(x) = {lse.fun:.8f} after {lse.nit} iterations; the minimum is at least {lse.lower:.8f}")
 
 # %%
 # Without strong convexity one bounds the distance to a minimiser instead. The certificate holds for whatever radius is
@@ -65,7 +65,7 @@ print(f"f(x) = {lse.fun:.8f} after {lse.nit} iterations; the minimum is at least
 
 plain = hasd.minimize(hasd.objectives.LogSumExp(A, b), np.zeros(60), tol=1e-8)
 for radius in (1.0, 10.0, 100.0):
-    print(f"if a minimiser lies within {radius:5.0f} of x0, f(x) is optimal to {plain.gap(radius):.1e}")
+    print(f"if a minimiser lies within {radius:5.0f} of x0, f(x) is optimal to {plain.certificate.gap(radius):.1e}")
 
 # %%
 # What the run looked like

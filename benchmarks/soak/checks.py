@@ -28,19 +28,21 @@ class Truth:
 
 
 def gap_below_the_true_one(res: Any, truth: Truth) -> str:
-    """res.gap(radius) bounds f(x) - f*."""
-    claimed = res.gap(truth.radius)
+    """res.certificate.gap(radius) bounds f(x) - f*."""
+    claimed = res.certificate.gap(truth.radius)
     return (
-        "" if claimed >= truth.gap else f"res.gap({truth.radius!r}) is {claimed:.6g}, the true gap is {truth.gap:.6g}"
+        ""
+        if claimed >= truth.gap
+        else f"res.certificate.gap({truth.radius!r}) is {claimed:.6g}, the true gap is {truth.gap:.6g}"
     )
 
 
 def gap_without_radius_below_the_true_one(res: Any, truth: Truth) -> str:
-    """So does res.gap(), where the run knows a radius or a strong convexity."""
+    """So does res.gap, where the run knows a radius or a strong convexity."""
     if truth.needs_radius:
         return ""
-    claimed = res.gap()
-    return "" if claimed >= truth.gap else f"res.gap() is {claimed:.6g}, the true gap is {truth.gap:.6g}"
+    claimed = res.gap
+    return "" if claimed >= truth.gap else f"res.gap is {claimed:.6g}, the true gap is {truth.gap:.6g}"
 
 
 def success_with_a_larger_gap(res: Any, truth: Truth) -> str:
@@ -51,11 +53,11 @@ def success_with_a_larger_gap(res: Any, truth: Truth) -> str:
 
 
 def lower_above_the_minimum(res: Any, truth: Truth) -> str:
-    """res.gap.lower(radius) is a lower bound on f*."""
-    lower = res.gap.lower(truth.radius)
+    """res.certificate.lower(radius) is a lower bound on f*."""
+    lower = res.certificate.lower(truth.radius)
     if lower <= truth.minimum:
         return ""
-    return f"res.gap.lower({truth.radius!r}) is above the minimum by {Decimal(lower) - truth.minimum:.6g}"
+    return f"res.certificate.lower({truth.radius!r}) is above the minimum by {Decimal(lower) - truth.minimum:.6g}"
 
 
 def traced_lower_above_the_minimum(res: Any, truth: Truth) -> str:
@@ -70,15 +72,16 @@ def traced_lower_above_the_minimum(res: Any, truth: Truth) -> str:
 def convex_function_accused(res: Any, truth: Truth) -> str:
     """A convex function is not called anything else, nor unbounded, nor is its certificate withdrawn."""
     named = any(words in res.message for words in ("not convex", "is above the value", "nothing is certified"))
-    withdrawn = math.isfinite(res.fun) and not math.isfinite(res.gap(truth.radius))
+    withdrawn = math.isfinite(res.fun) and not math.isfinite(res.certificate.gap(truth.radius))
     if not (named or withdrawn or res.status in (13, 15)):
         return ""
-    return f"status {res.status}, res.gap({truth.radius!r}) is {res.gap(truth.radius):.6g}: {res.message}"
+    claimed = res.certificate.gap(truth.radius)
+    return f"status {res.status}, res.certificate.gap({truth.radius!r}) is {claimed:.6g}: {res.message}"
 
 
 def negative_gap(res: Any, truth: Truth) -> str:
     """No bound on f(x) - f* is negative."""
-    claimed = [res.gap(truth.radius)] + ([] if truth.needs_radius else [res.gap()])
+    claimed = [res.certificate.gap(truth.radius)] + ([] if truth.needs_radius else [res.gap])
     return "" if min(claimed) >= 0.0 else f"the certified gap is {min(claimed):.6g}"
 
 

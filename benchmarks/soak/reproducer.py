@@ -67,7 +67,7 @@ truth = Truth(
     gap_tol={gap_tol!r},
 )
 print(res.message)
-print("the true gap is", f"{{truth.gap:.6g}}", "and the certified one", res.gap(truth.radius))
+print("the true gap is", f"{{truth.gap:.6g}}", "and the certified one", res.certificate.gap(truth.radius))
 found = {call}
 print(found or "nothing is wrong any more")
 sys.exit(1 if found else 0)

@@ -9,8 +9,10 @@ from . import objectives, theory
 from ._compare import Comparison, compare
 from ._math.geometry import Geometry, Lp, convert_smoothness
 from ._minimize import iterate, minimize
+from ._run.certificate import Certificate
 from ._run.problem import Method, Problem
 from ._run.record import State
+from ._run.report import Result
 from ._run.status import Status
 from ._version import VERSION as __version__
 from .methods import method_names
@@ -23,11 +25,13 @@ if TYPE_CHECKING:
     from . import torch as torch
 
 __all__ = [
+    "Certificate",
     "Comparison",
     "Geometry",
     "Lp",
     "Method",
     "Problem",
+    "Result",
     "State",
     "Status",
     "__version__",

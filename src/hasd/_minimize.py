@@ -10,8 +10,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from scipy.optimize import OptimizeResult
-
 from . import _inputs as inputs
 from . import _scipy_style as scipy_style
 from ._checks import parameters, unknown, word
@@ -27,6 +25,7 @@ from ._run.pictures import Album
 from ._run.problem import Method, Problem
 from ._run.progress import Progress
 from ._run.record import Run, State
+from ._run.report import Result
 from ._run.result import no_run, result
 from ._run.sources import Source
 from ._run.status import Status, Stop
@@ -65,7 +64,7 @@ def minimize(
     bounds: Any = None,
     constraints: Any = (),
     **options: Any,
-) -> OptimizeResult:
+) -> Result:
     """Minimise a smooth convex function by accelerated steepest descent in the l_p norm.
 
     It is also a method for SciPy: ``scipy.optimize.minimize(f, x0, jac=g, method=hasd.minimize, options={"p": 3})``
@@ -132,18 +131,20 @@ def minimize(
 
     Returns
     -------
-    scipy.optimize.OptimizeResult
-        x, fun, jac (all of one point), nit, nfev, njev, nrecord, nprod, status, success, message, method, p, L,
-        weight (A_T), psi, gap, state, trace.  ``res.gap(radius)`` bounds f(x) - f* for any l_2 bound ``radius`` on
-        ||x_0 - x*||.  Of ``status``, 0 (converged), 1 (maxiter), 2 (machine precision), 3 (not finite) and 99
-        (StopIteration) mean what they mean in SciPy; `hasd.Status` lists all.
+    hasd.Result
+        What every solver returns (x, fun, gap, lower, success, status, message, method, nit, nfev, nprod, seconds,
+        trace), where gap and lower are those for the run's own radius and mu, and beside that: ``jac``, the gradient at
+        x; ``njev`` and ``nrecord``, gradients taken and evaluations made for the record alone; ``p``, ``L``, ``weight``
+        (A_T), ``psi``; ``state``, for ``resume=``; ``certificate``, whose ``gap(radius)`` bounds f(x) - f* for any l_2
+        bound ``radius`` on ||x_0 - x*||.  Of ``status``, 0 (converged), 1 (maxiter), 2 (machine precision), 3 (not
+        finite) and 99 (StopIteration) mean what they mean in SciPy; `hasd.Status` lists all.
 
     Examples
     --------
     >>> import numpy as np, hasd
     >>> bowl = lambda x: (np.sum((x - 1) ** 4) + np.sum(x**2), 4 * (x - 1) ** 3 + 2 * x)
     >>> res = hasd.minimize(bowl, np.zeros(5), jac=True)
-    >>> res.success, res.gap(radius=2.0) < 1e-3
+    >>> res.success, res.certificate.gap(radius=2.0) < 1e-3
     (True, True)
     """
     scipy_style.refuse_foreign(bounds, constraints, options)
@@ -181,7 +182,7 @@ def minimize(
             watch = loop.Watch(observe, call, criteria, picture, saver, interrupt == "return")
             run = loop.follow(problem, setup.method, begun.at, watch)
 
-        def finish() -> OptimizeResult:
+        def finish() -> Result:
             """Write the end of the run, then build the result, which may take evaluations."""
             if saver is not None:
                 saver.now()
@@ -326,7 +327,7 @@ def _begin(resume: Any, fun: Any, setup: SetUp, problem: Problem, album: Album) 
     return Begun(run, file)
 
 
-def _patiently(finish: Callable[[], OptimizeResult]) -> OptimizeResult:
+def _patiently(finish: Callable[[], Result]) -> Result:
     """The end of a run that Ctrl-C is to return the result of: the first one begins it anew, a second is raised."""
     try:
         return finish()

@@ -96,7 +96,7 @@ def test_what_comes_in_and_out_of_a_black_box(method, kind):
         assert array is not x0
     addresses = [np.asarray(hosted(x)).ctypes.data for x in (x0, res.x, res.jac, *iterates)] if kind == "torch" else []
     assert len(addresses) == len(set(addresses))
-    for number in (res.fun, res.L, res.weight, res.psi, res.gap(10.0)):
+    for number in (res.fun, res.L, res.weight, res.psi, res.certificate.gap(10.0)):
         assert type(number) is float
     assert float(namespace(x0).sum(abs(x0))) == 0.0
 
@@ -214,7 +214,7 @@ def test_certificates_hold_from_a_start_in_float32(method):
         f = LeastSquares(1e-6 * rng.standard_normal((5, 6)), np.ones(5), ridge=0.7)
         least = hasd.minimize(f, np.zeros(6), tol=1e-14).fun
         res = hasd.minimize(f, (1 + rng.random(6)).astype(np.float32), method=method, maxiter=1, tol=0)
-        assert res.gap.lower() <= least and res.gap() >= 0.0
+        assert res.certificate.lower() <= least and res.gap >= 0.0
 
 
 def test_success_is_of_the_rounded_point():

@@ -48,7 +48,7 @@ def same(one, other, counts=True):
     for name in ("fun", "nit", "status", "success", "message", "weight", "psi"):
         assert one[name] == other[name] or (one[name] != one[name] and other[name] != other[name]), name
     np.testing.assert_equal(one.L, other.L)
-    assert one.gap(700.0) == other.gap(700.0)
+    assert one.certificate.gap(700.0) == other.certificate.gap(700.0)
     if counts:
         assert (one.nfev, one.njev, one.nprod) == (other.nfev, other.njev, other.nprod)
         for name in set(one.trace) - {SECONDS}:

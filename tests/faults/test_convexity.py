@@ -32,7 +32,7 @@ def test_hills_are_seen_and_the_certificate_withdrawn():
         assert np.isfinite(res.fun) and res.fun <= waves(np.linspace(0.1, 3.0, 6))[0]
         if SENTENCE.search(res.message):
             seen += 1
-            assert res.gap.lower(20.0) == -np.inf and res.gap() == np.inf
+            assert res.certificate.lower(20.0) == -np.inf and res.gap == np.inf
             assert np.isnan(res.trace["lower"][-1])
             assert res.status in (0, 1, hasd.Status.NONCONVEX.code)
     assert seen >= len(BLACK_BOXES) - 2  # a run may be lucky
@@ -69,7 +69,7 @@ def test_a_gap_is_not_claimed_any_more():
 @pytest.mark.parametrize("factor", [0.5, 1.5])
 def test_a_wrong_gradient_is_seen(factor):
     res = hasd.minimize(lambda x: (bowl(x)[0], factor * bowl(x)[1]), np.ones(6), jac=True, method="hasd-qn")
-    assert "not convex" in res.message and res.gap(10.0) == np.inf
+    assert "not convex" in res.message and res.certificate.gap(10.0) == np.inf
 
 
 @pytest.mark.parametrize("p", NORMS)
@@ -80,13 +80,15 @@ def test_a_convex_function_never_is(method, p):
     quadratic = Quadratic(A.T @ A, A[0])
     for fun in (bowl, f.value_and_grad, quadratic.value_and_grad, lambda x: (1e9 + bowl(x)[0], bowl(x)[1])):
         res = hasd.minimize(fun, np.ones(6), jac=True, method=method, p=p, tol=0.0, maxiter=400)
-        assert "convex" not in res.message and res.gap(100.0) < np.inf
+        assert "convex" not in res.message and res.certificate.gap(100.0) < np.inf
 
 
 @pytest.mark.parametrize("given", [{"radius": 1e-3}, {"mu": 50.0}])
 def test_a_promise_that_is_not_kept(given):
     res = hasd.minimize(bowl, 3 * np.ones(6), jac=True, method="hasd-qn", gap_tol=0.0, tol=1e-9, **given)
-    assert "A lower bound, " in res.message and res.gap(100.0) == np.inf and res.status != hasd.Status.GAP.code
+    assert (
+        "A lower bound, " in res.message and res.certificate.gap(100.0) == np.inf and res.status != hasd.Status.GAP.code
+    )
 
 
 def test_a_stuck_run_says_which():
@@ -106,7 +108,7 @@ def test_it_is_remembered_across_a_checkpoint(tmp_path):
     part = hasd.minimize(waves, x0, maxiter=4, checkpoint=path, **common)
     assert "not convex" in part.message
     for resume in (path, part.state):
-        assert hasd.minimize(waves, x0, resume=resume, **common).gap(20.0) == np.inf
+        assert hasd.minimize(waves, x0, resume=resume, **common).certificate.gap(20.0) == np.inf
 
 
 def test_affine_objectives_are_convex_by_construction():

@@ -94,4 +94,4 @@ def test_the_result_of_a_hopeless_balance_can_be_printed():
     """SciPy prints no empty dictionary: the trace has its columns, without rows."""
     res = hasd.balance(np.zeros((2, 2)), [1.0, 1.0], [1.0, 1.0])
     assert "No scaling exists" in str(res)
-    assert set(res.trace) == {"seconds", "npass", "error"} and all(column.size == 0 for column in res.trace.values())
+    assert set(res.trace) == {"seconds", "npass", "fun"} and all(column.size == 0 for column in res.trace.values())

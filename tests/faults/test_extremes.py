@@ -91,7 +91,7 @@ class TestScale:
             res = run(k)
             assert (res.status, res.nit, res.nfev) == (plain.status, plain.nit, plain.nfev)
             np.testing.assert_array_equal(res.x, plain.x)
-            assert res.gap() == pytest.approx(math.ldexp(plain.gap(), k), rel=1e-6)
+            assert res.gap == pytest.approx(math.ldexp(plain.gap, k), rel=1e-6)
 
     @pytest.mark.parametrize(
         ("method", "name"),

@@ -181,7 +181,7 @@ class TestUnbounded:
         res = solve(bowl, "hasd", 5.0 / factor, p=2, raise_L=False, maxiter=1000)
         assert not res.success
         assert np.isfinite(res.fun) and res.fun <= bowl(np.zeros(6))[0]
-        assert res.gap(float(np.linalg.norm(TARGET))) >= res.fun
+        assert res.certificate.gap(float(np.linalg.norm(TARGET))) >= res.fun
 
 
 class TestAtRandom:

@@ -47,7 +47,7 @@ class TestWhatARunKnows:
             part = hasd.minimize(fun, X0, maxiter=at, checkpoint=path, **common)
             for resume in (path, part.state, pickle.loads(pickle.dumps(part.state))):
                 rest = hasd.minimize(fun, X0, maxiter=40, resume=resume, **common)
-                assert (rest.message, rest.status, rest.gap()) == (whole.message, whole.status, whole.gap())
+                assert (rest.message, rest.status, rest.gap) == (whole.message, whole.status, whole.gap)
 
     def test_hills_are_not_certified_after_a_break(self, tmp_path):
         x0, path = np.array([3.4, 3.7]), tmp_path / "run.npz"
@@ -55,7 +55,7 @@ class TestWhatARunKnows:
         part = hasd.minimize(hills, x0, maxiter=1, checkpoint=path, **common)
         for resume in (path, part.state):
             rest = hasd.minimize(hills, x0, resume=resume, **common)
-            assert not rest.success and rest.gap() == np.inf and "not convex" in rest.message
+            assert not rest.success and rest.gap == np.inf and "not convex" in rest.message
 
     def test_a_radius_that_was_contradicted_stays_so(self, tmp_path):
         path, common = tmp_path / "run.npz", {"method": "hasd-qn", "tol": 0.0, "radius": 1e-3, "gap_tol": 0.0}
@@ -65,7 +65,7 @@ class TestWhatARunKnows:
         assert "the radius is too small" in part.message and part.message[50:] == whole.message[50:]
         for resume in (path, part.state):
             rest = hasd.minimize(f, X0, maxiter=9, resume=resume, **common)
-            assert (rest.message, rest.gap()) == (whole.message, np.inf)
+            assert (rest.message, rest.gap) == (whole.message, np.inf)
 
     def test_again_and_again(self, tmp_path):
         """A run in pieces of one iteration each."""

@@ -40,14 +40,14 @@ def test_what_a_result_says_is_true_with_rounding_counted(number):
 # The checks can fail.
 
 
-class FakeGap:
+class FakeCertificate:
     """A certificate that claims what it is told to."""
 
     def __init__(self, gap, lower=-math.inf):
-        self.gap, self.bound = gap, lower
+        self.claimed, self.bound = gap, lower
 
-    def __call__(self, radius=None):
-        return self.gap
+    def gap(self, radius=None):
+        return self.claimed
 
     def lower(self, radius=None):
         return self.bound
@@ -55,19 +55,26 @@ class FakeGap:
 
 def fake(**fields):
     """A result without fault where f = 1/2 x^2, x = 1, the gap is 1/2 and the minimum 0."""
-    given = {"x": np.ones(1), "fun": 0.5, "jac": np.ones(1), "status": 14, "message": "", "gap": FakeGap(0.5, 0.0)}
+    given = {
+        "x": np.ones(1),
+        "fun": 0.5,
+        "jac": np.ones(1),
+        "status": 14,
+        "message": "",
+        "certificate": FakeCertificate(0.5, 0.0),
+    }
     return SimpleNamespace(**{**given, "trace": {"lower": np.array([math.nan, -1.0, 0.0])}, **fields})
 
 
 TRUTH = Truth(Decimal("0.5"), lambda x: (0.5 * float(x @ x), x), Decimal(0), 1.0, False, 0.5)
 FAULTS = {
-    "gap_below_the_true_one": {"gap": FakeGap(math.nextafter(0.5, 0.0))},
-    "gap_without_radius_below_the_true_one": {"gap": FakeGap(math.nextafter(0.5, 0.0))},
+    "gap_below_the_true_one": {"certificate": FakeCertificate(math.nextafter(0.5, 0.0))},
+    "gap_without_radius_below_the_true_one": {"certificate": FakeCertificate(math.nextafter(0.5, 0.0))},
     "success_with_a_larger_gap": {},
-    "lower_above_the_minimum": {"gap": FakeGap(0.5, 5e-324)},
+    "lower_above_the_minimum": {"certificate": FakeCertificate(0.5, 5e-324)},
     "traced_lower_above_the_minimum": {"trace": {"lower": np.array([5e-324, -1.0])}},
     "convex_function_accused": {"status": 15},
-    "negative_gap": {"gap": FakeGap(-1e-300)},
+    "negative_gap": {"certificate": FakeCertificate(-1e-300)},
     "fields_of_different_points": {"fun": math.nextafter(0.5, 1.0)},
 }
 
@@ -83,7 +90,7 @@ def test_a_check_passes_what_is_right_and_reports_what_is_wrong(check):
     "fields",
     [
         {"status": 13},
-        {"gap": FakeGap(math.inf)},
+        {"certificate": FakeCertificate(math.inf)},
         {"message": "The function is not convex, or noisy"},
         {"message": "A lower bound, 1, is above the value 0: the radius is too small"},
     ],
@@ -99,7 +106,7 @@ def test_a_gradient_of_another_point_is_reported():
 
 def test_a_gap_is_asked_for_without_radius_only_where_there_is_one():
     unknown = replace(TRUTH, needs_radius=True)
-    assert not checks.gap_without_radius_below_the_true_one(fake(gap=FakeGap(0.0)), unknown)
+    assert not checks.gap_without_radius_below_the_true_one(fake(certificate=FakeCertificate(0.0)), unknown)
 
 
 def bowl(x0=(3.0, 4.0), minimum=None):

@@ -59,9 +59,9 @@ def test_certificates_of_past_epochs_stay_true(p):
         known.f, known.x0, method="hasd-restart", p=p, L=known.L(p), mu=known.mu, inner="hasd", tol=0, maxiter=600
     )
     assert res.state.epoch >= 2
-    assert res.fun - known.f_star <= res.gap(known.R)
-    assert res.fun - known.f_star <= res.gap()
-    assert res.gap(known.R) <= 1e-3 * (known.f(known.x0) - known.f_star)
+    assert res.fun - known.f_star <= res.certificate.gap(known.R)
+    assert res.fun - known.f_star <= res.gap
+    assert res.certificate.gap(known.R) <= 1e-3 * (known.f(known.x0) - known.f_star)
 
 
 def test_mutation_restarting_at_a_twentieth_of_the_weight_does_not_halve(monkeypatch):

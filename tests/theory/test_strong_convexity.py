@@ -55,10 +55,10 @@ def test_lower_bound_needs_no_radius(known, p, L):
     known = known()
     res = hasd.minimize(known.f, known.x0, p=p, L=None if L is None else known.L(p), mu=known.mu, tol=1e-5)
     true = res.fun - known.f_star
-    assert true <= res.gap() + allowance(known.f_star)
-    assert true <= res.gap(known.R) + allowance(known.f_star)
-    assert res.gap(known.R) <= res.gap() + allowance(known.f_star)
-    assert res.gap() < 1e-3 * (known.f(known.x0) - known.f_star)
+    assert true <= res.gap + allowance(known.f_star)
+    assert true <= res.certificate.gap(known.R) + allowance(known.f_star)
+    assert res.certificate.gap(known.R) <= res.gap + allowance(known.f_star)
+    assert res.gap < 1e-3 * (known.f(known.x0) - known.f_star)
 
 
 def test_mutation_ignoring_kappa_in_the_weight_breaks_the_growth(monkeypatch):

@@ -1,6 +1,6 @@
 """hasd.balance: diagonal scalings to given row and column sums.
 
-Mutations that must fail here: in `problems/balance.py`, `Balance.obstacle`, compare with `short[k] > 1.0`; in
+Mutations that must fail here: in `problems/_balance.py`, `Balance.obstacle`, compare with `short[k] > 1.0`; in
 `problems/scaling.py`, `PlanNewton.step`, take `curvature` to be None (quasi-Newton alone).
 """
 
@@ -73,7 +73,7 @@ def test_no_scaling_is_proved(kind):
     assert not res.success and res.status == Status.UNBOUNDED.code
     assert res.message.startswith("No scaling exists: all entries of rows 1, 2 (2 of them), with a sum of 2,")
     assert "in column 0, with a sum of only 1." in res.message
-    assert np.isfinite(res.x).all() and np.isfinite(res.error)
+    assert np.isfinite(res.x).all() and np.isfinite(res.fun)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -108,7 +108,7 @@ def test_sums_that_differ_by_less_than_tol_are_equal():
         near.message.startswith("Converged")
         and "No scaling comes closer than 1.0e-09: all entries of row 1" in near.message
     )
-    assert near.error == pytest.approx(1e-9, rel=1e-6)
+    assert near.fun == pytest.approx(1e-9, rel=1e-6)
     assert not tight.success and tight.status == Status.UNBOUNDED.code and tight.message.startswith("No scaling exists")
     assert "with a sum of 1, are in column 1, with a sum of only 0.999999999" in tight.message
 
@@ -119,8 +119,8 @@ def test_totals_that_differ_are_charged_or_refused():
     near, tight = balance(np.ones((2, 2)), r, c), balance(np.ones((2, 2)), r, c, tol=1e-11)
     M = near.matrix()
     off = (np.abs(M.sum(axis=0) - c).sum() + np.abs(M.sum(axis=1) - r).sum()) / 2.0
-    assert near.success and off <= near.error * (1 + 1e-6) <= near.error + 1e-8
-    assert near.error >= 4.9e-11
+    assert near.success and off <= near.fun * (1 + 1e-6) <= near.fun + 1e-8
+    assert near.fun >= 4.9e-11
     assert tight.status == Status.UNBOUNDED.code and not tight.success
     assert tight.message == "No scaling exists: r sums to 2, c to 2.0000000001."
 
@@ -132,7 +132,7 @@ def test_sums_of_a_coarse_type_prove_nothing_beyond_its_rounding(dtype):
     K = np.kron(np.eye(2), np.ones((2, 2)))
     r, c = np.array([0.1, 0.2, 0.3, 0.4], dtype=dtype), np.array([0.15, 0.15, 0.35, 0.35], dtype=dtype)
     res = balance(K, r, c)
-    assert res.status == Status.PRECISION.code and not res.success and res.error < np.finfo(dtype).eps
+    assert res.status == Status.PRECISION.code and not res.success and res.fun < np.finfo(dtype).eps
     assert "No scaling exists" not in res.message and "none seems to exist" not in res.message
     assert balance(K, r, c, tol=1e-3).success
     wrong = balance(K, r, np.array([0.25, 0.25, 0.25, 0.25], dtype=dtype))
@@ -186,9 +186,9 @@ def test_limits_and_trace():
     K, r, c = feasible()
     res = balance(K, r, c, maxiter=2)
     assert res.nit == 2 and res.status == Status.MAXITER.code and not res.success
-    assert set(res.trace) == {"seconds", "npass", "error"} and res.trace["error"][-1] == pytest.approx(res.error)
+    assert set(res.trace) == {"seconds", "npass", "fun"} and res.trace["fun"][-1] == pytest.approx(res.fun)
     M = res.matrix()
-    np.testing.assert_allclose(np.abs(sums(M)[1] - c).sum() / c.sum(), res.error, rtol=1e-9)
+    np.testing.assert_allclose(np.abs(sums(M)[1] - c).sum() / c.sum(), res.fun, rtol=1e-9)
     np.testing.assert_allclose(sums(M)[0], r, rtol=1e-12)
     assert balance(K, r, c, time_limit=0.0).status == Status.TIME.code
 

@@ -12,7 +12,7 @@ from scipy.optimize import minimize_scalar
 
 from hasd import Lp
 from hasd._math.doubt import Doubt, roundings
-from hasd._math.estimate import EPS, Certificate, Charge, Estimate, increment, observed_smoothness, rounding
+from hasd._math.estimate import EPS, Charge, Estimate, EstimateBound, increment, observed_smoothness, rounding
 from hasd._math.evaluation import Evaluation
 
 POSITIVE = st.floats(1e-3, 1e3)
@@ -134,16 +134,16 @@ def test_certificate_is_the_minimum_over_the_ball(psi, A, reach, mu, radius):
     )
     ends = [0.5 * kappa * (s - reach) ** 2 - 0.5 * s * s for s in (0.0, radius)]
     expected = (psi + min(ray.fun, *ends)) / A
-    got = Certificate(A, psi, mu, reach).lower(radius)
+    got = EstimateBound(A, psi, mu, reach).lower(radius)
     assert got == pytest.approx(expected, rel=1e-6, abs=1e-6 / A)
     if mu > 0:
-        assert Certificate(A, psi, mu, reach).lower() <= got + 1e-9 * (1 + abs(got))
-    assert Certificate(A, psi, mu, reach, offset=1.0).lower(radius) <= got + 1e-9 * (1 + abs(got))
+        assert EstimateBound(A, psi, mu, reach).lower() <= got + 1e-9 * (1 + abs(got))
+    assert EstimateBound(A, psi, mu, reach, offset=1.0).lower(radius) <= got + 1e-9 * (1 + abs(got))
 
 
 def test_certificate_without_information():
-    assert Certificate(0.0, 0.0, 0.0, 0.0).lower(1.0) == -math.inf
-    assert Certificate(1.0, 0.0, 0.0, 0.0).lower() == -math.inf
+    assert EstimateBound(0.0, 0.0, 0.0, 0.0).lower(1.0) == -math.inf
+    assert EstimateBound(1.0, 0.0, 0.0, 0.0).lower() == -math.inf
 
 
 @pytest.mark.parametrize("p", [2.0, 3.0, math.inf])
@@ -194,7 +194,7 @@ def test_certificate_takes_off_its_charge_and_its_rounding_and_little_more(mu, r
     s = free if radius is None else min(Fraction(radius) + Fraction(offset), free)
     low = kappa / 2 * (s - D) ** 2 - s * s / 2 - c * s - Fraction(charge.value) - bend * Fraction(charge.value_bend)
     exact = (Fraction(psi) + low) / A
-    certificate = Certificate(4.0, psi, mu, 1000.0, offset, charge)
+    certificate = EstimateBound(4.0, psi, mu, 1000.0, offset, charge)
     short = float(exact - Fraction(certificate.lower(radius, 3.0)))
     sizes = abs(psi) + float(kappa * (s + D) ** 2 + c * s)
     assert 0.0 <= short <= 16.0 * EPS * sizes / 4.0
@@ -204,23 +204,23 @@ def test_certificate_takes_off_its_charge_and_its_rounding_and_little_more(mu, r
 
 def test_certificate_without_a_radius_goes_as_far_as_the_curvature_lets():
     """kappa = 2, D = 3: s = 6, where (kappa/2)(s - D)^2 - s^2/2 = 9 - 18 = -9."""
-    assert Certificate(4.0, 1.0, 0.25, 3.0).lower() == pytest.approx((1.0 - 9.0) / 4.0, rel=1e-14)
-    assert Certificate(1.0, 1.0, 1.0, 3.0).lower() == pytest.approx(1.0 - 9.0, rel=1e-14)
+    assert EstimateBound(4.0, 1.0, 0.25, 3.0).lower() == pytest.approx((1.0 - 9.0) / 4.0, rel=1e-14)
+    assert EstimateBound(1.0, 1.0, 1.0, 3.0).lower() == pytest.approx(1.0 - 9.0, rel=1e-14)
     # kappa = 3/2: s = 9, where it is 27 - 81/2
-    assert Certificate(2.0, 1.0, 0.25, 3.0).lower() == pytest.approx((1.0 - 13.5) / 2.0, rel=1e-14)
+    assert EstimateBound(2.0, 1.0, 0.25, 3.0).lower() == pytest.approx((1.0 - 13.5) / 2.0, rel=1e-14)
 
 
 @pytest.mark.parametrize("psi", [math.nan, math.inf, -math.inf])
 def test_certificate_of_what_is_not_finite_bounds_nothing(psi):
-    assert Certificate(1.0, psi, 0.0, 1.0).lower(1.0) == -math.inf
+    assert EstimateBound(1.0, psi, 0.0, 1.0).lower(1.0) == -math.inf
 
 
 def test_a_certificate_holds_what_the_estimate_measured():
     center, v, origin = np.array([1.0, 1.0]), np.array([4.0, 5.0]), np.array([1.0, -11.0])
     charge, unit = Charge(0.5, 0.125), EPS * roundings(2)
     estimate = estimate_at(center, v, weight=2.0, psi=3.0, mu=0.5, charge=charge, rest=1e-17)
-    assert estimate.certificate(center) == Certificate(2.0, 3.0, 0.5, 5.0, 0.0, charge, unit, 1e-17)
-    assert estimate.certificate(origin) == Certificate(2.0, 3.0, 0.5, 5.0, 12.0, charge, unit, 1e-17)
+    assert estimate.certificate(center) == EstimateBound(2.0, 3.0, 0.5, 5.0, 0.0, charge, unit, 1e-17)
+    assert estimate.certificate(origin) == EstimateBound(2.0, 3.0, 0.5, 5.0, 12.0, charge, unit, 1e-17)
     plain = Estimate.around(center, 0.25)
     assert (plain.weight, plain.psi, plain.mu, plain.reach, plain.kappa) == (0.0, 0.0, 0.25, 0.0, 1.0)
     assert plain.charge == Charge()

@@ -38,7 +38,7 @@ def run(monkeypatch):
 
 def first_steps(page):
     for res in (page["box"], page["lse"]):
-        assert res.success and 0.0 <= res.gap() <= 1e-6
+        assert res.success and 0.0 <= res.gap <= 1e-6
     for certified, error in zip(page["certified"], page["errors"], strict=True):
         assert np.all(certified >= error) and certified[-1] <= 1e-6
 

@@ -10,7 +10,7 @@ import pytest
 
 PACKAGE = Path(__file__).parents[2] / "src" / "hasd"
 LAYERS = (
-    ("_checks", "_version"),
+    ("_checks", "_version", "_plots"),
     ("_math",),
     ("objectives", "theory"),
     ("_run",),

@@ -98,7 +98,7 @@ class TestResult:
         res = solve(method, maxiter=12)
         twin = pickle.loads(pickle.dumps(res))
         np.testing.assert_array_equal(twin.x, res.x)
-        assert twin.gap(10.0) == res.gap(10.0)
+        assert twin.certificate.gap(10.0) == res.certificate.gap(10.0)
         np.testing.assert_array_equal(twin.state.estimate.v, res.state.estimate.v)
 
     def test_what_the_caller_does_to_x_does_not_reach_the_state(self):
@@ -374,7 +374,7 @@ class TestStates:
         second = solve(L=30.0, resume=first.state)
         whole = solve(L=30.0)
         assert second.nit == whole.nit
-        assert second.gap(5.0) == whole.gap(5.0)
+        assert second.certificate.gap(5.0) == whole.certificate.gap(5.0)
 
     @every_method
     @declared_and_not

@@ -18,12 +18,12 @@ def test_a_success_with_gap_tol_has_the_gap(method):
     f = SymmetricSoftmax(A, B, alpha=0.5)
     res = hasd.minimize(f, np.zeros(8), method=method, gap_tol=1e-4, radius=100.0, maxiter=5000)
     assert res.status == (hasd.Status.GAP.code if res.success else 1)
-    assert not res.success or res.gap() <= 1e-4
+    assert not res.success or res.gap <= 1e-4
 
 
 def test_the_default_tolerance_does_not_end_a_run_that_asks_for_a_gap():
     res = hasd.minimize(SymmetricSoftmax(A, B, alpha=0.5), np.zeros(8), gap_tol=1e-9, radius=100.0)
-    assert res.success and res.gap() <= 1e-9
+    assert res.success and res.gap <= 1e-9
 
 
 def test_both_tolerances_are_met_where_both_are_given():
@@ -32,7 +32,7 @@ def test_both_tolerances_are_met_where_both_are_given():
     for tol, gap_tol in ((loose, strict), (strict, loose), (strict, strict)):
         res = hasd.minimize(f, np.ones(8), tol=tol, gap_tol=gap_tol)
         first = np.linalg.norm(f.value_and_grad(np.ones(8))[1])
-        assert res.status == hasd.Status.GAP.code and res.gap() <= gap_tol and np.linalg.norm(res.jac) <= tol * first
+        assert res.status == hasd.Status.GAP.code and res.gap <= gap_tol and np.linalg.norm(res.jac) <= tol * first
     res = hasd.minimize(f, np.ones(8), gtol=1e-9, gap_tol=loose)
     assert res.success and np.linalg.norm(res.jac) <= 1e-9
 
@@ -54,7 +54,7 @@ def test_a_gap_that_rounding_forbids_is_no_success_even_where_the_gradient_vanis
 
 def test_tol_zero_beside_gap_tol_asks_for_the_gap_alone():
     res = hasd.minimize(LeastSquares(A, B), np.zeros(8), tol=0.0, gap_tol=1e-6, radius=10.0)
-    assert res.status == hasd.Status.GAP.code and res.gap() <= 1e-6
+    assert res.status == hasd.Status.GAP.code and res.gap <= 1e-6
 
 
 @pytest.mark.parametrize("method", ["hasd", "linear-coupling", "agd", "hasd-paper", "hasd-qn", "heavy-ball"])

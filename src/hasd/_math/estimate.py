@@ -66,7 +66,7 @@ UNCHARGED = Charge()
 
 
 @dataclass(frozen=True)
-class Certificate:
+class EstimateBound:
     """The scalars of an estimate function that a lower bound on f* needs."""
 
     weight: float  # A_t
@@ -263,11 +263,11 @@ class Estimate:
         charge = charge._replace(value=charge.value + rounded + tilt * self.reach, slope=charge.slope + tilt)
         return Estimate(self.center, stretch * self.away, c * A, psi, self.mu, 0.0, charge, self.eps)
 
-    def certificate(self, origin: Array) -> Certificate:
+    def certificate(self, origin: Array) -> EstimateBound:
         """What remains of this estimate when its vectors are let go; origin is the run's own x_0."""
         offset = 0.0 if origin is self.center else norm2(self.center - origin)
         unit = self.eps * roundings(self.away.shape[0])
-        return Certificate(self.weight, self.psi, self.mu, self.reach, offset, self.charge, unit, self.rest)
+        return EstimateBound(self.weight, self.psi, self.mu, self.reach, offset, self.charge, unit, self.rest)
 
 
 def _two_sum(a: float, b: float) -> tuple[float, float]:

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 from .._math.arrays import Array
 from .._math.doubt import CERTAIN, Doubt, roundings
-from .._math.estimate import Certificate
+from .._math.estimate import EstimateBound
 from .._math.evaluation import Evaluation
 from ..objectives._operators import quiet
 from .certificate import Cut, cut_at
@@ -35,7 +35,7 @@ class Bounds:
     upper: float = math.inf
     x: Array = None  # where upper was found
     doubt: Doubt = CERTAIN  # what upper may be off by
-    certificate: Certificate | None = None  # the estimate that gave the best lower bound of its kind
+    certificate: EstimateBound | None = None  # the estimate that gave the best lower bound of its kind
     cut: Cut | None = None  # the point whose own cut did
     near: float = math.inf  # the least gap that the slope at an evaluated point proves by itself
     near_x: Array = None  # that point
@@ -118,7 +118,7 @@ class Bounds:
         if (gap := cut.gap(self.radius, self.mu, self.bend)) < self.near:
             self.near, self.near_x = gap, state.at.x
 
-    def _lower(self, source: Certificate | Cut | None) -> float:
+    def _lower(self, source: EstimateBound | Cut | None) -> float:
         """What it proves for the run's own radius and mu."""
         if source is None:
             return -math.inf

@@ -10,7 +10,7 @@ from .._math.doubt import CERTAIN, Doubt, roundings, smallest
 from .._math.geometry import Array, dot, norm2
 
 if TYPE_CHECKING:
-    from .._math.estimate import Certificate
+    from .._math.estimate import EstimateBound
     from .._math.evaluation import Evaluation
 
 
@@ -76,24 +76,43 @@ def cut_at(e: Evaluation, origin: Array) -> Cut:
 
 
 @dataclass(frozen=True, repr=False)
-class Gap:
-    """A certified bound on f(x) - f* at the returned x: ``res.gap(radius)``.
+class Certificate:
+    """What a run proves about f(x) - f* at the returned x, and on what assumptions: ``res.certificate``.
 
-    ``radius`` is an l_2 bound on ||x_0 - x*||, whatever p.  It may be left out where mu > 0.  All rounding is charged
-    to it: ``res.gap.charge(radius)`` says how much of the number that is.
+    ``gap(radius)`` bounds f(x) - f* and ``lower(radius)`` bounds f* from below, for any l_2 bound ``radius`` on
+    ||x_0 - x*||, whatever p; it may be left out where mu > 0, or where the run was given one.  Both assume that f is
+    convex, and `mu` where that is above 0.  Rounding is counted: ``charge(radius)`` says how much of the gap that is.
+
+    >>> import numpy as np, hasd
+    >>> res = hasd.minimize(lambda x: (0.5 * float(x @ x), x), [3.0, 4.0], jac=True, maxiter=1, method="agd", L=2)
+    >>> res.certificate.gap(radius=5.0) >= res.fun >= res.certificate.lower(radius=5.0)
+    True
+    >>> res.certificate.assumes
+    'f is convex; the radius that is asked for'
     """
 
     cut: Cut  # at the returned x
     mu: float  # strong convexity w.r.t. l_2
-    certificates: tuple[Certificate, ...]  # one per epoch, scalars only
+    certificates: tuple[EstimateBound, ...]  # one per epoch, scalars only
     radius: float | None = None  # the one given to the run
     withdrawn: bool = False  # whether what was seen of f contradicts the assumptions
     bend: float = 0.0  # the largest curvature seen between evaluated points, where rounding is judged by it
     cuts: tuple[Cut, ...] = ()  # at other points of the run
 
+    L: float = math.nan  # the smoothness constant that the method relied on last; no bound rests on it
+    convex: bool = False  # whether f is convex by construction; otherwise that is an assumption, and is watched
+
     def __repr__(self) -> str:
         known = self.radius is not None or self.mu > 0.0
-        return f"<certified: {self():.3g}>" if known else "<certified for a radius: res.gap(radius)>"
+        return f"<certified: {self.gap():.3g}>" if known else "<certified for a radius: certificate.gap(radius)>"
+
+    @property
+    def assumes(self) -> str:
+        """What it rests on, in words."""
+        parts = [] if self.convex else ["f is convex"]
+        parts += [f"mu = {self.mu:g}"] if self.mu > 0.0 else []
+        parts += [f"radius = {self.radius:g}"] if self.radius is not None else []
+        return "; ".join(parts + ([] if self.mu > 0.0 or self.radius is not None else ["the radius that is asked for"]))
 
     def lower(self, radius: float | None = None) -> float:
         """The best certified lower bound on f*; -inf where nothing is known yet.
@@ -119,7 +138,9 @@ class Gap:
     def _radius(self, radius: float | None) -> float | None:
         radius = self.radius if radius is None else radius
         if radius is None and self.mu == 0.0:
-            raise ValueError("gap() needs radius, an l_2 bound on the distance from x0 to a minimiser, because mu = 0")
+            raise ValueError(
+                "a certified gap needs radius, an l_2 bound on the distance from x0 to a minimiser, because mu = 0"
+            )
         if radius is not None and not radius >= 0.0:
             raise ValueError(f"radius must be a non-negative number, got {radius!r}")
         return radius
@@ -143,7 +164,7 @@ class Gap:
             low, high = (middle, high) if self.contradicts(middle) else (low, middle)
         return high
 
-    def __call__(self, radius: float | None = None) -> float:
+    def gap(self, radius: float | None = None) -> float:
         """f(x) minus the best lower bound, with what f(x) itself may be off by, or what the slope at x proves."""
         lower = self.lower(radius)
         if self.withdrawn or (radius is None and self.radius is None and self.contradicts(None)):
@@ -153,7 +174,7 @@ class Gap:
 
     def charge(self, radius: float | None = None) -> float:
         """How much of ``gap(radius)`` is there on account of rounding: it would be so much less in exact arithmetic."""
-        radius, gap = self._radius(radius), self(radius)
+        radius, gap = self._radius(radius), self.gap(radius)
         if self.withdrawn:
             return math.inf
         exact = [replace(cut, doubt=CERTAIN, unit=0.0) for cut in (self.cut, *self.cuts)]

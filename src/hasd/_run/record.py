@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from .._math.arrays import Array
-from .._math.estimate import Certificate, Estimate
+from .._math.estimate import Estimate, EstimateBound
 from .._math.evaluation import Bend, Evaluation
 from .certificate import Cut
 from .convexity import Convexity
@@ -38,7 +38,7 @@ class Picture:
         return {**self.__dict__, "objective": None}
 
 
-KEPT = (Evaluation, Bend, Certificate, Cut, Convexity)
+KEPT = (Evaluation, Bend, EstimateBound, Cut, Convexity)
 """Classes that the fields of a picture hold."""
 
 
@@ -74,7 +74,7 @@ class State:
     theta: float = math.nan  # A_t/A_{t+1}
     gain: float = math.nan  # ||g||_{p*}/||g||_2
     trials: float = math.nan  # coupling points (or stepsizes) tried
-    certificates: tuple[Certificate, ...] = field(default=())  # of epochs before a restart
+    certificates: tuple[EstimateBound, ...] = field(default=())  # of epochs before a restart
     note: str = ""  # what the user should be told about this run
     method: str = ""  # whose state it is
     counts: tuple[int, int, int] = (0, 0, 0)  # nfev, njev, nprod by then: of states of `iterate` and of results

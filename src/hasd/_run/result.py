@@ -6,17 +6,16 @@ import math
 from dataclasses import replace
 from typing import Any
 
-from scipy.optimize import OptimizeResult
-
 from .._math.arrays import Array, fresh, like
 from .._math.evaluation import Evaluation
 from ..objectives._operators import quiet
 from .bounds import Bounds
 from .capabilities import traits_of_method
-from .certificate import Gap, cut_at
+from .certificate import Certificate, cut_at
 from .gradient_check import find_misfit
 from .problem import Method, Problem
 from .record import Run
+from .report import Result
 from .status import Status
 from .stopping import Tolerances
 from .trace import Recorder
@@ -32,7 +31,7 @@ def result(
     x0: Array,
     goal: str,
     why: str,
-) -> OptimizeResult:
+) -> Result:
     """The result of a run from x0, in whose library and precision x is handed back."""
     state, bounds = run.state, recorder.bounds
     e = _in_precision_of(x0, _returned(problem, method, run, wanted, goal), problem)
@@ -48,7 +47,8 @@ def result(
     certificates = (*state.certificates, state.estimate.certificate(state.origin))
     proofs = tuple(certificate for certificate in (*certificates, bounds.certificate) if certificate is not None)
     cuts = () if bounds.cut is None else (bounds.cut,)
-    gap = Gap(cut_at(e, state.origin), problem.mu, proofs, bounds.radius, withdrawn, bounds.bend, cuts)
+    cut, L, convex = cut_at(e, state.origin), state.L, problem.traits.convex
+    gap = Certificate(cut, problem.mu, proofs, bounds.radius, withdrawn, bounds.bend, cuts, L, convex)
     if bounds.known and gap.contradicts(bounds.radius):  # at the returned point only
         bounds.withdraw(gap.cut.f, gap.cut.f)
         gap = replace(gap, withdrawn=True)
@@ -62,30 +62,24 @@ def result(
         L=state.L,
         weight=state.weight,
         psi=state.psi,
-        gap=_sharpened(problem, e, state.origin, gap) if bounds.known else gap,
+        certificate=_sharpened(problem, e, state.origin, gap) if bounds.known else gap,
+        seconds=recorder.seconds,
         trace=columns,
     )
 
 
 @quiet
-def no_run(problem: Problem, method: Method, recorder: Recorder, start: Evaluation, status: Status) -> OptimizeResult:
+def no_run(problem: Problem, method: Method, recorder: Recorder, start: Evaluation, status: Status) -> Result:
     """The result where x0 itself is no start."""
-    gap = Gap(cut_at(start, start.x), problem.mu, ())
-    nothing = {
-        "nit": 0,
-        "L": problem.L,
-        "weight": 0.0,
-        "psi": 0.0,
-        "gap": gap,
-        "state": None,
-        "trace": recorder.columns() if recorder.rows > 0 else None,
-    }
-    return _build(problem, method, start, status, "", **nothing)
+    certificate = Certificate(cut_at(start, start.x), problem.mu, (), withdrawn=True)
+    nothing = {"nit": 0, "L": problem.L, "weight": 0.0, "psi": 0.0, "seconds": recorder.seconds, "state": None}
+    columns = recorder.columns() if recorder.rows > 0 else None
+    return _build(problem, method, start, status, "", certificate, **nothing, trace=columns)
 
 
-def _sharpened(problem: Problem, e: Evaluation, origin: Array, gap: Gap) -> Gap:
+def _sharpened(problem: Problem, e: Evaluation, origin: Array, gap: Certificate) -> Certificate:
     """The gap with less rounding in it, where rounding is most of it and can be told from the last digits of f."""
-    if not (2.0 * gap.charge() > gap() > 2.0 * e.eps * abs(e.f)) or problem.oracle.exhausted:
+    if not (2.0 * gap.charge() > gap.gap() > 2.0 * e.eps * abs(e.f)) or problem.oracle.exhausted:
         return gap
     sharper = problem.oracle.sharpen(e)
     return gap if sharper is None else replace(gap, cut=cut_at(sharper, origin), cuts=(*gap.cuts, gap.cut))
@@ -148,11 +142,18 @@ def _in_precision_of(x0: Array, e: Evaluation, problem: Problem) -> Evaluation:
     return rounded
 
 
-def _build(problem: Problem, method: Method, e: Evaluation, status: Status, note: str, **fields: Any) -> OptimizeResult:
+def _build(
+    problem: Problem, method: Method, e: Evaluation, status: Status, note: str, certificate: Certificate, **fields: Any
+) -> Result:
+    """The fields in the terms of every result; the gap is the one at x under the run's own radius and mu."""
     nfev, njev, nprod = problem.oracle.counts
-    return OptimizeResult(
+    known = certificate.radius is not None or certificate.mu > 0.0
+    return Result(
         x=fresh(e.x),
         fun=e.f,
+        gap=certificate.gap() if known else math.inf,
+        lower=certificate.lower() if known else -math.inf,
+        certificate=certificate,
         jac=fresh(e.g),
         nfev=nfev,
         njev=njev,

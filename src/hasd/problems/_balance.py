@@ -19,17 +19,18 @@ No scaling exists: column 1 is to sum to 1, but has no entries.
 from __future__ import annotations
 
 import math
+import time
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import OptimizeResult
 from scipy.sparse import csr_array
 from scipy.sparse.linalg import LinearOperator
 
 from .. import _inputs as inputs
 from .._math.arrays import hosted
+from .._run.report import Result
 from .._run.status import Status
 from ..objectives._operators import Vector, as_matrix, is_sparse, quiet
 from ..objectives.transport import SemiDual
@@ -48,7 +49,7 @@ def balance(
     tol: float = 1e-8,
     maxiter: int | None = None,
     time_limit: float | None = None,
-) -> OptimizeResult:
+) -> Result:
     """Scale the rows and columns of a non-negative matrix to given sums.
 
     Parameters
@@ -65,11 +66,13 @@ def balance(
 
     Returns
     -------
-    scipy.optimize.OptimizeResult
+    hasd.Result
         row, column (d_1 and d_2), log_row, log_column (where those overflow these do not), x (both logarithms, one
-        vector), matrix (call it: diag(d_1) K diag(d_2), of K's own kind), error (l_1, of the row and column sums
-        together, over the total), success (error <= tol), status (13 where it is proved that no scaling exists),
-        message, nit, npass (passes over the entries of K), method, trace (columns seconds, error, npass).
+        vector), matrix (call it: diag(d_1) K diag(d_2), of K's own kind); fun, the error of the row and column sums
+        together (l_1, over the total); lower, what a set of rows proves that no scaling gets below, otherwise 0; gap =
+        fun - lower; success (fun <= tol), status (13 where it is proved that no scaling exists), message, method, nit;
+        npass, passes over the entries of K, which nfev and nprod count too; seconds; trace (columns seconds, fun,
+        npass).
 
     Examples
     --------
@@ -79,6 +82,7 @@ def balance(
     array([[1., 1.],
            [0., 1.]])
     """
+    began = time.perf_counter()
     matrix = _matrix(K)
     n, m = matrix.shape
     left, right = masses(r, n, "r"), masses(c, m, "c")
@@ -87,18 +91,21 @@ def balance(
     limit = MAXITER if maxiter is None else inputs.count("maxiter", maxiter, least=0)
     seconds = math.inf if time_limit is None else inputs.number("time_limit", time_limit, least=0.0, finite=False)
     scaled = BalancedMatrix(K, *(np.full(length, -np.inf) for length in (n, m)))
-    if (why := problem.hopeless()) is not None:
-        return _result(scaled, None, 1.0, tol, True, why)
+    if (obstacle := problem.hopeless()) is not None:
+        return _result(scaled, None, 1.0, tol, obstacle, began)
     dual, near = problem.dual(), tol - problem.apart
     regs = stages(1.0, problem.span, 0.0)
-    end = solve(dual, regs[0] * np.log(dual.b), regs, near, limit, seconds, watch=lambda v: problem.obstacle(v)[0])
+    end = solve(
+        dual, regs[0] * np.log(dual.b), regs, near, limit, seconds, watch=lambda v: problem.obstacle(v).impossible
+    )
     v = problem.fill(scaled, end)
-    impossible, note = problem.obstacle(v)
-    if end.status is Status.UNBOUNDED and not impossible:  # columns that have too much are where it must show
-        impossible, note = problem.obstacle(-end.found.column / dual.b)
-    if end.status is Status.UNBOUNDED and not impossible:  # what no set of rows proves may be rounding
-        end, note = replace(end, status=Status.PRECISION), note or problem.suspicion(end.error)
-    return _result(scaled, end, end.error + problem.apart, tol, impossible, note)
+    found = problem.obstacle(v)
+    if end.status is Status.UNBOUNDED and not found.impossible:  # columns that have too much are where it must show
+        found = problem.obstacle(-end.found.column / dual.b)
+    if end.status is Status.UNBOUNDED and not found.impossible:  # what no set of rows proves may be rounding
+        end, words = replace(end, status=Status.PRECISION), found.words or problem.suspicion(end.error)
+        found = found._replace(words=words)
+    return _result(scaled, end, end.error + problem.apart, tol, found, began)
 
 
 def _matrix(K: Any) -> Any:
@@ -114,6 +121,14 @@ def _matrix(K: Any) -> Any:
     if values.size and float(values.min()) < 0.0:
         raise ValueError(f"K must not be negative, got an entry of {float(values.min()):g}")
     return matrix
+
+
+class Obstacle(NamedTuple):
+    """What stands in the way of a scaling."""
+
+    impossible: bool  # whether it is proved that there is none with an error within tol
+    words: str  # what is proved, in a sentence; empty where nothing is
+    lower: float = 0.0  # the error that no scaling gets below
 
 
 @dataclass(frozen=True)
@@ -150,16 +165,17 @@ class Balance:
         """A set that lacks more proves that no scaling has an error within tol: what it lacks is missed twice."""
         return self.tie + max(self.apart, 0.5 * self.tol)
 
-    def hopeless(self) -> str | None:
+    def hopeless(self) -> Obstacle | None:
         """What no scaling can have, seen without any: two totals; a sum in a row or a column that has nothing else."""
         if self.apart > self.tol:
             one, other = self.totals
-            return f"No scaling exists: r sums to {one:.17g}, c to {other:.17g}."
+            return Obstacle(True, f"No scaling exists: r sums to {one:.17g}, c to {other:.17g}.", self.apart - self.tie)
         for axis, kept, sums, name in ((1, self.rows, self.r, "row"), (0, self.columns, self.c, "column")):
             lacking = np.flatnonzero(np.asarray((self.K > 0.0).sum(axis=axis)).ravel() == 0)
             if lacking.size:
                 place, wanted = kept[lacking[0]], self.totals[0] * sums[lacking[0]]
-                return f"No scaling exists: {name} {place} is to sum to {wanted:g}, but has no entries."
+                words = f"No scaling exists: {name} {place} is to sum to {wanted:g}, but has no entries."
+                return Obstacle(True, words, float(sums[lacking[0]]) * (1.0 - 1e-15))
         return None
 
     @property
@@ -176,8 +192,8 @@ class Balance:
         cost = csr_array((-np.log(self.K.data, dtype=float), self.K.indices, self.K.indptr), shape=self.K.shape)
         return SemiDual(cost, self.r, self.c, 1.0)
 
-    def obstacle(self, v: Vector) -> tuple[bool, str]:
-        """Whether v proves that there is no scaling; and what it proves, in words.
+    def obstacle(self, v: Vector) -> Obstacle:
+        """What v proves about scalings.
 
         The columns in the order of v, J the first k of them, I the rows that meet no others: r(I) <= c(J) is
         necessary, and r(I) = c(J) leaves nothing for the other rows that meet J.
@@ -190,16 +206,18 @@ class Balance:
         between = np.cumsum(np.bincount(low, minlength=len(v)) - np.bincount(high, minlength=len(v)))
         short = inside - room
         k = int(np.argmax(short))
+        lower = max(2.0 * (float(short[k]) - self.tie), 0.0)
         if short[k] > self.slack:
-            return True, f"No scaling exists: {self._words(high <= k, rank <= k, 'only')}."
+            return Obstacle(True, f"No scaling exists: {self._words(high <= k, rank <= k, 'only')}.", lower)
         tied = np.flatnonzero((short >= -self.tie) & (between > 0))
         if tied.size:
             words = self._words(high <= tied[0], rank <= tied[0], "the same")
-            return False, f"It exists only in the limit: {words}, so that what other rows have there must vanish."
+            vanish = "so that what other rows have there must vanish"
+            return Obstacle(False, f"It exists only in the limit: {words}, {vanish}.", lower)
         if short[k] > TIE["float64"]:
             words = self._words(high <= k, rank <= k, "only")
-            return False, f"No scaling comes closer than {2.0 * short[k]:.1e}: {words}."
-        return False, ""
+            return Obstacle(False, f"No scaling comes closer than {2.0 * short[k]:.1e}: {words}.", lower)
+        return Obstacle(False, "")
 
     def suspicion(self, error: float) -> str:
         """What scalings that grow without end say where no set of rows proves anything."""
@@ -263,26 +281,32 @@ class BalancedMatrix:
 
 @quiet
 def _result(
-    scaled: BalancedMatrix, end: Solution | None, error: float, tol: float, impossible: bool, note: str
-) -> OptimizeResult:
+    scaled: BalancedMatrix, end: Solution | None, error: float, tol: float, obstacle: Obstacle, began: float
+) -> Result:
     """What was found; nothing where there is no start (end is None)."""
-    status = Status.UNBOUNDED if impossible or end is None else end.status
-    said = "" if impossible else status.message.replace("the gradient's dual norm is", "the sums are")
-    columns = {"seconds": "seconds", "npass": "npass", "error": "marginal_error"}
+    status = Status.UNBOUNDED if obstacle.impossible or end is None else end.status
+    said = "" if obstacle.impossible else status.message.replace("the gradient's dual norm is", "the sums are")
+    lower, npass = min(obstacle.lower, error), 0 if end is None else end.npass
+    columns = {"seconds": "seconds", "npass": "npass", "fun": "marginal_error"}
     trace = {name: np.zeros(0) if end is None else end.trace[column] for name, column in columns.items()}
-    return OptimizeResult(
+    return Result(
         x=np.concatenate((scaled.log_row, scaled.log_column)),
         row=np.exp(scaled.log_row),
         column=np.exp(scaled.log_column),
         log_row=scaled.log_row,
         log_column=scaled.log_column,
         matrix=scaled,
-        error=error,
+        fun=error,
+        gap=error - lower,
+        lower=lower,
         success=error <= tol,
         status=status.code,
-        message=f"{said} {note}".strip(),
-        nit=0 if end is None else end.nit,
-        npass=0 if end is None else end.npass,
+        message=f"{said} {obstacle.words}".strip(),
         method="hasd-newton",
+        nit=0 if end is None else end.nit,
+        nfev=npass,
+        nprod=npass,
+        npass=npass,
+        seconds=time.perf_counter() - began,
         trace=trace,
     )

@@ -33,12 +33,12 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse
-from scipy.optimize import OptimizeResult
 from scipy.sparse.linalg import LinearOperator
 
 from .. import _inputs as inputs
 from .._math.arrays import hosted
 from .._minimize import minimize
+from .._run.report import Result
 from .._run.status import Status
 from ..objectives import SymmetricSoftmax
 from ..objectives._operators import Matrix, Vector, as_data, as_matrix, as_scalar, is_sparse, quiet
@@ -163,7 +163,7 @@ def chebyshev(
     tol: float = 1e-9,
     maxiter: int | None = None,
     time_limit: float | None = None,
-) -> OptimizeResult:
+) -> Result:
     """The x that makes the largest |<a_i, x> - b_i| least, with a certificate.
 
     Parameters
@@ -182,7 +182,7 @@ def chebyshev(
 
     Returns
     -------
-    scipy.optimize.OptimizeResult
+    hasd.Result
         ``x``, ``fun`` (the largest residual), ``lower`` (no x has a smaller one), ``gap``, ``active`` (rows that prove
         it), ``signs`` (of their residuals), ``multipliers`` (to rounding A[active]^T multipliers = 0, absolute sum 1),
         ``residual``, ``rank``, ``success``, ``status``, ``message``, ``nit``, ``nlp``, ``nprod`` (products with all of
@@ -216,7 +216,7 @@ def _units(A: Matrix) -> Vector | None:
     return np.where((size > 0.0) & (size < TINY), 2.0 ** -np.maximum(np.frexp(size)[1], -1000), 1.0)
 
 
-def _solved(A: Matrix, b: Vector, tol: float, rounds: int, limit: float) -> OptimizeResult:
+def _solved(A: Matrix, b: Vector, tol: float, rounds: int, limit: float) -> Result:
     """The fit, for columns whose squares can be computed."""
     search = Exchange(Coordinates.of(A), b, time.perf_counter() + limit)
     y, _ = search.coordinates.least_squares(b)
@@ -339,7 +339,7 @@ MESSAGES = {
 }
 
 
-def _answer(search: Exchange, tol: float, status: Status, message: str = "") -> OptimizeResult:
+def _answer(search: Exchange, tol: float, status: Status, message: str = "") -> Result:
     """All that is known; everything speaks of the same x."""
     certificate, d = search.certificate, search.coordinates.A.shape[1]
     order = np.argsort(certificate.active, kind="stable")
@@ -352,7 +352,7 @@ def _answer(search: Exchange, tol: float, status: Status, message: str = "") -> 
         message += f" To rounding {counted.size} of the {d} columns of A span the others, which the bound ignores."
     if rank < counted.size:
         message += f" {counted.size - rank} of the {d} columns of A are too near to others to get a coefficient."
-    return OptimizeResult(
+    return Result(
         x=search.x,
         fun=search.upper,
         lower=search.lower,
@@ -365,8 +365,11 @@ def _answer(search: Exchange, tol: float, status: Status, message: str = "") -> 
         success=status.success,
         status=status.code,
         message=message,
+        method="exchange",
         nit=search.nit,
-        nlp=search.nlp,
+        nfev=search.nprod,
         nprod=search.nprod,
+        nlp=search.nlp,
+        seconds=time.perf_counter() - search.began,
         trace={name: np.asarray(column) for name, column in search.trace.items()},
     )

@@ -35,7 +35,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import OptimizeResult
 from scipy.sparse.linalg import LinearOperator
 
 from .. import _inputs as inputs
@@ -43,6 +42,7 @@ from .._math.arrays import hosted
 from .._math.geometry import norm2
 from .._minimize import minimize
 from .._run.record import State
+from .._run.report import Result
 from .._run.status import Status
 from ..objectives._operators import Matrix, Vector, apply, as_data, as_matrix, quiet
 from ..objectives.affine import Affine
@@ -74,7 +74,7 @@ def lp_fit(
     tol: float = 1e-8,
     maxiter: int | None = None,
     time_limit: float | None = None,
-) -> OptimizeResult:
+) -> Result:
     """Minimise ||Ax - b||_q, q = ``power``, and prove how close to the minimum the answer is.
 
     Parameters
@@ -96,7 +96,7 @@ def lp_fit(
 
     Returns
     -------
-    scipy.optimize.OptimizeResult
+    hasd.Result
         x; fun = ||Ax - b||_q computed from x; lower, a bound that no y gets below (see the module's text for what is
         charged); gap = fun - lower; success, status, message, nit, nfev; nprod, products with A or with the factor in
         its place; method, power; residual = Ax - b; dual = u, with ||u||_{q*} = 1, A^T u = 0 up to rounding and
@@ -303,7 +303,7 @@ def _returned(fit: Fit, size: float) -> tuple[Vector, Vector]:
     return (short, other) if norm(other, fit.q) <= norm(residual, fit.q) + fit.rounding() * size else (x, residual)
 
 
-def _answer(fit: Fit, size: float, tol: float, status: Status, text: str) -> OptimizeResult:
+def _answer(fit: Fit, size: float, tol: float, status: Status, text: str) -> Result:
     """The result in the units of the data; the value, and success, are those of the x handed back."""
     x, residual = _returned(fit, size)
     fun = norm(residual, fit.q)
@@ -318,7 +318,7 @@ def _answer(fit: Fit, size: float, tol: float, status: Status, text: str) -> Opt
     trace = dict(zip(TRACE, columns, strict=True))
     for name in ("fun", "lower"):
         trace[name] *= size
-    return OptimizeResult(
+    return Result(
         x=x,
         fun=fun,
         lower=lower,
@@ -330,6 +330,7 @@ def _answer(fit: Fit, size: float, tol: float, status: Status, text: str) -> Opt
         nfev=fit.nfev,
         nprod=fit.nprod + fit.data.nprod,
         method=fit.method,
+        seconds=time.perf_counter() - fit.began,
         power=fit.q,
         residual=residual,
         dual=fit.u,

@@ -18,16 +18,17 @@ Reference.  Cuturi (2013); Altschuler, Weed & Rigollet (2017).
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import OptimizeResult
 
 from .. import _inputs as inputs
 from .._math.arrays import hosted
+from .._run.report import Result
 from .._run.status import Status
 from ..objectives._operators import Vector, as_data, as_point, quiet
 from ..objectives.transport import UNDERFLOW, SemiDual, as_costs, blocks, buffer
@@ -49,7 +50,7 @@ def transport(
     maxiter: int | None = None,
     time_limit: float | None = None,
     x0: npt.ArrayLike | None = None,
-) -> OptimizeResult:
+) -> Result:
     """Entropic optimal transport between a and b: min <C, P> + reg sum P log P over plans P with these marginals.
 
     Parameters
@@ -71,7 +72,7 @@ def transport(
 
     Returns
     -------
-    scipy.optimize.OptimizeResult
+    hasd.Result
         u, v (potentials: the plan before rounding is exp((u_i + v_j - C_ij)/reg)), x (both, one vector), plan (call it:
         the plan rounded to the marginals, n x m), cost (<C, P> of that plan), fun (its <C, P> + reg sum P log P), lower
         (a certified lower bound on the optimum of that), gap (fun - lower), marginal_error (l_1, before rounding, as a
@@ -91,6 +92,7 @@ def transport(
     >>> round(res.cost, 6)
     0.25
     """
+    began = time.perf_counter()
     problem = _problem(C, a, b, reg)
     dual = problem.dual
     tol = inputs.number("tol", tol, least=0.0)
@@ -100,7 +102,7 @@ def transport(
     v = regs[0] * np.log(dual.b)
     if x0 is not None:
         regs, v = regs[-1:], problem.warm(x0, regs[-1])
-    return _result(problem, solve_heavy(dual, v, regs, tol, limit, seconds, problem.scale), tol)
+    return _result(problem, solve_heavy(dual, v, regs, tol, limit, seconds, problem.scale), tol, began)
 
 
 @dataclass(frozen=True)
@@ -233,7 +235,7 @@ class Plan:
         return f"<plan of shape ({len(self.problem.rows)}, {len(self.problem.columns)}): call it>"
 
 
-def _result(problem: Transport, end: Solution, tol: float) -> OptimizeResult:
+def _result(problem: Transport, end: Solution, tol: float, began: float) -> Result:
     """The potentials of the whole problem and what they certify."""
     dual, mass = problem.dual, problem.mass
     u, v = end.dual.potentials(end.x, end.found)
@@ -250,7 +252,7 @@ def _result(problem: Transport, end: Solution, tol: float) -> OptimizeResult:
     trace = dict(end.trace)
     for name in ("fun", "lower"):
         trace[name] = mass * (trace[name] + dual.reg * log)
-    return OptimizeResult(
+    return Result(
         x=np.concatenate((full_u, full_v)),
         u=full_u,
         v=full_v,
@@ -263,8 +265,11 @@ def _result(problem: Transport, end: Solution, tol: float) -> OptimizeResult:
         success=end.error <= tol,
         status=status.code,
         message=status.message.replace("the gradient's dual norm is", "the marginals are") + note,
-        nit=end.nit,
-        npass=end.npass,
         method="hasd-newton",
+        nit=end.nit,
+        nfev=end.npass,
+        nprod=end.npass,
+        npass=end.npass,
+        seconds=time.perf_counter() - began,
         trace=trace,
     )

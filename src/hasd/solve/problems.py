@@ -201,7 +201,7 @@ def _smooth(
         res.fun, res.jac = f.value_and_grad(res.x)
         res.trace |= {"seconds": np.zeros(1), "fun": np.array([res.fun]), "lower": np.array([math.nan])}
     late = res.status == Status.TIME.code
-    gaps = [f.duality_gap(res.x, iterations=LATE if late else 100), res.gap() if f.ridge > 0.0 else math.inf]
+    gaps = [f.duality_gap(res.x, iterations=LATE if late else 100), res.gap if f.ridge > 0.0 else math.inf]
     gap = min((gap for gap in gaps if not math.isnan(gap)), default=math.inf)
     chosen = res.message.partition("Chosen: ")[2].partition(", as ")[2].partition(". ")[0].rstrip(".")
     return SolverAnswer(

@@ -1,0 +1,104 @@
+"""The one shape of every result: fields that mean the same whoever returns them, a screen to print, a plot, a file."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.optimize import OptimizeResult
+
+from .._math.arrays import hosted
+from .._plots import draw_convergence
+
+FIRST = ("message", "success", "status", "fun", "gap", "lower", "x", "method")
+"""Printed first, in this order."""
+LAST = ("nit", "nfev", "njev", "nprod", "nlp", "npass", "nrecord", "seconds")
+"""Counts and the time, printed last."""
+UNPRINTED = ("certificate", "jac", "state", "trace")
+"""Not printed: long, or of use to programs only."""
+
+
+class Result(OptimizeResult):
+    """What every solver of the package returns.
+
+    ======================  =============================================================================
+    ``x``, ``fun``          the point, and the value there
+    ``gap``, ``lower``      what fun is certainly within of the optimum, and what the optimum is certainly not below;
+                            inf and -inf where nothing is certified
+    ``success``,            whether the run reached what was asked for, why it ended as a number of `hasd.Status`, and
+    ``status``,             the same in a sentence
+    ``message``
+    ``method``              what solved it
+    ``nit``                 iterations
+    ``nfev``, ``nprod``     evaluations of the function, and products with the matrix or its transpose
+    ``seconds``             of work
+    ``trace``               what was recorded, as arrays of one length by name; None where nothing was to be
+    ======================  =============================================================================
+
+    It is a dictionary whose keys are attributes too, as SciPy's are.
+
+    >>> res = Result(x=np.ones(2), fun=1.0, gap=math.inf, success=True, trace=None)
+    >>> res.fun, res["fun"]
+    (1.0, 1.0)
+    >>> print(res)
+    success: True
+        fun: 1.0
+          x: [1. 1.]
+    """
+
+    def __repr__(self) -> str:
+        """One screen: no long arrays, nothing that is not known."""
+        others = [name for name in self if name not in (*FIRST, *LAST, *UNPRINTED)]
+        lines = {name: _short(self[name]) for name in (*FIRST, *others, *LAST) if name in self}
+        if self.get("trace"):
+            rows = len(next(iter(self["trace"].values())))
+            lines["trace"] = f"{rows} rows of {', '.join(self['trace'])}"
+        shown = {name: text for name, text in lines.items() if text}
+        width = max(map(len, shown), default=0)
+        return "\n".join(f"{name:>{width}}: {text}" for name, text in shown.items())
+
+    def __dir__(self) -> list[str]:
+        """The fields and what can be done with them."""
+        return sorted({*self, *super().__dir__()})
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw value, lower bound and gap over the iterations into matplotlib's axes, new ones where none are given."""
+        if not self.get("trace"):
+            raise ValueError("there is nothing to plot: the run recorded no trace")
+        return draw_convergence(self["trace"], self.get("lower", -math.inf), self.get("method", ""), ax)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fields to a file whose name ends in .json, or in .npz where arrays are large.
+
+        An npz file is read by ``numpy.load(path)``, which needs no pickle; its entry "fields" is the rest as JSON.
+        """
+        path = Path(path)
+        if path.suffix not in (".json", ".npz"):
+            raise ValueError(f"the name of a result's file must end in .json or .npz, got {str(path)!r}")
+        fields = {name: self[name] for name in self if name not in ("certificate", "state")}
+        arrays = {name: hosted(value) for name, value in fields.items() if hasattr(hosted(value), "dtype")}
+        for name, column in (fields.get("trace") or {}).items():
+            arrays[f"trace.{name}"] = column
+        plain = {name: value for name, value in fields.items() if isinstance(value, bool | int | float | str)}
+        if path.suffix == ".json":
+            lists = {name: np.asarray(value).tolist() for name, value in arrays.items()}
+            path.write_text(json.dumps({**plain, **lists}, indent=1))
+        else:
+            np.savez(path, fields=json.dumps(plain), **arrays)
+
+
+def _short(value: Any) -> str:
+    """A field on one line; empty where it says nothing."""
+    if value is None or (isinstance(value, float) and (math.isnan(value) or math.isinf(value))):
+        return ""
+    if isinstance(value, float):
+        return f"{value:.12g}" if value != int(value) or abs(value) >= 1e15 else f"{value:.1f}"
+    if hasattr(value, "shape") and hasattr(value, "dtype"):
+        if math.prod(value.shape) > 10:
+            return f"array of shape {tuple(value.shape)}, {value.dtype}"
+        return " ".join(np.array2string(np.asarray(hosted(value)), precision=6).split())
+    return " ".join(str(value).split())
