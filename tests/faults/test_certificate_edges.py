@@ -135,3 +135,15 @@ def test_a_sharpened_gap_with_a_mu_above_the_ridge_needs_the_gradient_at_x_itsel
     res = hasd.minimize(LeastSquares(A, b), x0, mu=mu, gap_tol=9.584030405442385e-06, tol=1e-4, maxiter=300)
     z = mpmath.mpf(A[0, 0]) * mpmath.mpf(res.x[0]) - mpmath.mpf(b[0])
     assert mpmath.mpf(res.gap) >= z**2 / 2
+
+
+def test_products_in_float32_that_underflow_do_not_make_a_quadratic_unbounded():
+    """Found by the soak: the method works in float64, on points below the smallest number of H's float32."""
+    H = np.array([[0.0625, 0.03125, 0.0], [0.03125, 0.125, 0.015625], [0.0, 0.015625, 0.25]], dtype=np.float32)
+    f = Quadratic(H, np.zeros(3, np.float32))
+    for size in (1e-36, 1e-42, 1e-44, 3e-45, 1e-46):
+        for seed in range(20):
+            x = np.random.default_rng(seed).standard_normal(3) * size
+            e = Oracle(ObjectiveSource(f)).evaluate(x)
+            off = [float(mpmath.fdot(row, x) - mpmath.mpf(part)) for row, part in zip(H.tolist(), e.g, strict=True)]
+            assert math.hypot(*off) <= e.dg()

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from scipy.sparse.linalg import LinearOperator
 
 from .._math.arrays import double, foreign, fresh, largest, namespace, to_numpy, vanishes, zeros
-from .._math.doubt import EPS, Doubt, Sizes, lost_to_underflow, roundings
+from .._math.doubt import EPS, Doubt, Sizes, lost_to_underflow, roundings, smallest
 from .._math.geometry import dot
 from . import _smoothness as smoothness
 from ._images import NUMPY, Basis, Columns, Images, Point, Small
@@ -87,7 +87,11 @@ class Quadratic(Objective):
         if not self._data.known:
             return None
         c, sums = self._data.length, roundings(self.dimension)
-        product = max(at.eps, self.precision) * roundings(self._data.terms) * self._data.frobenius * at.x
+        eps, terms, frobenius = max(at.eps, self.precision), self._data.terms, self._data.frobenius
+        product = eps * roundings(terms) * frobenius * at.x
+        product += (
+            smallest(eps) * math.sqrt(at.d) * (frobenius + terms)
+        )  # entries of x, and products, that are too small
         moved = product if image is None else math.hypot(image, 2.0 * product)
         value = 0.5 * at.x * moved + EPS * (sums * at.x * (0.5 * at.g + 1.5 * c) + abs(at.f))
         value += lost_to_underflow(at)
