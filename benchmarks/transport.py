@@ -75,7 +75,7 @@ def ours(data: Problem, reg: float, cap: float) -> Run:
     """hasd.transport with its defaults."""
     C, a, b = data
     began = time.perf_counter()
-    res = transport(C, a, b, reg, tol=TARGET, time_limit=cap)
+    res = transport(C, a, b, reg, error_tol=TARGET, time_limit=cap)
     seconds = time.perf_counter() - began
     return Run(res.npass, seconds, error(np.exp((res.u[:, None] + res.v - C) / reg), a, b), seconds >= cap)
 

@@ -130,7 +130,7 @@ class MinimaxRegressor(_Linear):
         """Fit to the rows of X and the values y."""
         X, y = self._data(X, y)
         A, centre = _design(X, self.fit_intercept)
-        result = chebyshev(A, y, tol=self.tol)
+        result = chebyshev(A, y, gap_rtol=self.tol)
         self.support_ = np.sort(result.active)
         self._keep(result, centre)
         return self
@@ -191,7 +191,7 @@ class LpRegressor(_Linear):
         if rows is not None:
             A = scipy.sparse.diags_array(rows, format="csr") @ A if scipy.sparse.issparse(A) else rows[:, None] * A
             y = rows * y
-        result = lp_fit(A, y, power, tol=self.tol)
+        result = lp_fit(A, y, power, gap_rtol=self.tol)
         result.fun, result.gap = top * result.fun, top * result.gap
         self._keep(result, centre)
         return self

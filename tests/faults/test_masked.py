@@ -134,7 +134,7 @@ def test_masked_values_of_a_sparse_matrix():
 def test_masked_numbers_are_refused_in_one_line(number):
     for call in (
         lambda: hasd.transport(COSTS, HALVES, HALVES, number),
-        lambda: hasd.chebyshev(A, B, tol=number),
+        lambda: hasd.chebyshev(A, B, gap_rtol=number),
         lambda: hasd.minimize(objectives.Quadratic(H), HALVES, tol=number),
     ):
         with pytest.raises(TypeError, match=r"(reg|tol) must be a (real )?number") as caught:

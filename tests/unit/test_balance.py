@@ -29,7 +29,7 @@ def test_two_by_two_in_closed_form():
     """Doubly stochastic [[t, 1-t], [1-t, t]] keeps the cross ratio: (t/(1-t))^2 = k11 k22/(k12 k21)."""
     K = np.array([[1.0, 2.0], [3.0, 5.0]])
     t = 1.0 / (1.0 + np.sqrt(6.0 / 5.0))
-    res = balance(K, [1.0, 1.0], [1.0, 1.0], tol=1e-14)
+    res = balance(K, [1.0, 1.0], [1.0, 1.0], error_tol=1e-14)
     assert res.success and res.status == 0
     np.testing.assert_allclose(res.matrix(), [[t, 1 - t], [1 - t, t]], atol=1e-13)
     np.testing.assert_allclose(res.row[:, None] * K * res.column, res.matrix(), rtol=1e-13)
@@ -46,7 +46,7 @@ def test_rank_one_in_closed_form():
 @pytest.mark.parametrize("kind", [sp.csr_array, sp.csc_matrix, sp.coo_array, sp.lil_matrix])
 def test_sparse_and_dense_agree(kind):
     K, r, c = feasible()
-    dense, sparse = balance(K.toarray(), r, c, tol=1e-12), balance(kind(K), r, c, tol=1e-12)
+    dense, sparse = balance(K.toarray(), r, c, error_tol=1e-12), balance(kind(K), r, c, error_tol=1e-12)
     assert dense.success and sparse.success
     M = sparse.matrix()
     assert type(M) is type(kind(K)) and M.nnz == K.nnz
@@ -102,7 +102,7 @@ def test_a_scaling_in_the_limit_is_told():
 def test_sums_that_differ_by_less_than_tol_are_equal():
     """Row 1 wants 1 and column 1 has 1 - 1e-9: an error of 1e-9, twice half of it, cannot be avoided."""
     r, c = [1.0, 1.0], [1.0 + 1e-9, 1.0 - 1e-9]
-    near, tight = balance(np.eye(2), r, c), balance(np.eye(2), r, c, tol=1e-10)
+    near, tight = balance(np.eye(2), r, c), balance(np.eye(2), r, c, error_tol=1e-10)
     assert near.success and near.status == 0 and "No scaling exists" not in near.message
     assert (
         near.message.startswith("Converged")
@@ -116,7 +116,7 @@ def test_sums_that_differ_by_less_than_tol_are_equal():
 def test_totals_that_differ_are_charged_or_refused():
     """No scaling has both; mutation: leave `apart` out of the error."""
     r, c = [1.0, 1.0], [1.0 + 1e-10, 1.0]
-    near, tight = balance(np.ones((2, 2)), r, c), balance(np.ones((2, 2)), r, c, tol=1e-11)
+    near, tight = balance(np.ones((2, 2)), r, c), balance(np.ones((2, 2)), r, c, error_tol=1e-11)
     M = near.matrix()
     off = (np.abs(M.sum(axis=0) - c).sum() + np.abs(M.sum(axis=1) - r).sum()) / 2.0
     assert near.success and off <= near.fun * (1 + 1e-6) <= near.fun + 1e-8
@@ -134,7 +134,7 @@ def test_sums_of_a_coarse_type_prove_nothing_beyond_its_rounding(dtype):
     res = balance(K, r, c)
     assert res.status == Status.PRECISION.code and not res.success and res.fun < np.finfo(dtype).eps
     assert "No scaling exists" not in res.message and "none seems to exist" not in res.message
-    assert balance(K, r, c, tol=1e-3).success
+    assert balance(K, r, c, error_tol=1e-3).success
     wrong = balance(K, r, np.array([0.25, 0.25, 0.25, 0.25], dtype=dtype))
     assert wrong.status == Status.UNBOUNDED.code and wrong.message.startswith("No scaling exists")
     ones = np.ones(3, dtype=dtype)

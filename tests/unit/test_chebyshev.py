@@ -177,7 +177,7 @@ def test_limits():
     assert res.fun == np.abs(A @ res.x - b).max()
     late = hasd.chebyshev(A, b, time_limit=1e-9)
     assert late.status == 11 and not late.success and math.isfinite(late.fun)
-    loose = hasd.chebyshev(A, b, tol=0.5)
+    loose = hasd.chebyshev(A, b, gap_rtol=0.5)
     assert loose.success and loose.gap <= 0.5 * loose.fun
 
 
@@ -196,7 +196,7 @@ def test_input_is_not_changed_and_errors_name_it():
     with pytest.raises(ValueError, match="A must have entries below 1e\\+150"):
         hasd.chebyshev(1e200 * A, b)
     with pytest.raises(ValueError, match="tol must be"):
-        hasd.chebyshev(A, b, tol=-1.0)
+        hasd.chebyshev(A, b, gap_rtol=-1.0)
     with pytest.raises(ValueError, match="at least one row and one column"):
         hasd.chebyshev(np.zeros((0, 3)), [])
 

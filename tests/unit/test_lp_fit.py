@@ -44,7 +44,7 @@ def test_planted_optimum(q, kind, route):
 def test_tight_tolerance(q, route):
     """Mutation: gtol not lowered where the certificate falls short."""
     A, b, x, best = planted(120, 6, q, seed=1)
-    fit = lp_fit(A, b, q, tol=1e-12 if route == "factored" else 1e-10)  # sigma_min is known, or not
+    fit = lp_fit(A, b, q, gap_rtol=1e-12 if route == "factored" else 1e-10)  # sigma_min is known, or not
     assert fit.success, fit.message
     assert fit.fun == pytest.approx(best, rel=1e-10)
     np.testing.assert_allclose(fit.x, x, atol=1e-5 * np.linalg.norm(x))
@@ -127,7 +127,7 @@ def test_residuals_small_beside_b(factor, q, route):
     """Mutations: stages not scaled by their own residuals, (1e-5)^64 underflows; a gradient asked for that is below
     rounding, 10000 iterations."""
     A, b, x, best = planted(80, 4, q, seed=24)
-    fit = lp_fit(A, b + factor * (A @ x), q, tol=1e-6)
+    fit = lp_fit(A, b + factor * (A @ x), q, gap_rtol=1e-6)
     assert fit.success and fit.fun == pytest.approx(best, rel=1e-6)
     assert fit.nit < 150
 
@@ -194,7 +194,7 @@ def test_the_shortest_of_many_is_returned(q):
     """Mutation: leave the columns that depend on others at 0."""
     A, b, x, best = planted(60, 4, q, seed=20)
     right, _ = np.linalg.qr(np.random.default_rng(21).standard_normal((7, 4)))
-    fit = lp_fit(A @ right.T, b, q, tol=1e-11)
+    fit = lp_fit(A @ right.T, b, q, gap_rtol=1e-11)
     assert fit.success and fit.fun == pytest.approx(best, rel=1e-10)
     np.testing.assert_allclose(fit.x, right @ x, atol=1e-4)
 

@@ -203,5 +203,5 @@ def test_an_operator_may_have_columns_of_any_size():
 
 def test_no_columns_that_count_and_a_tolerance_of_zero():
     """Mutation: the stages of an empty factor."""
-    fit = lp_fit(np.zeros((3, 2)), [1.0, 2.0, 2.0], 100, tol=0.0)
+    fit = lp_fit(np.zeros((3, 2)), [1.0, 2.0, 2.0], 100, gap_rtol=0.0)
     assert not fit.success and fit.status == 2 and fit.gap <= 1e-13 * fit.fun and "1.0e+00" not in fit.message

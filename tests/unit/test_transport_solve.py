@@ -47,7 +47,7 @@ def test_agrees_with_sinkhorn_of_another_library(reg):
     ot = pytest.importorskip("ot")
     C, a, b = points()
     theirs = ot.bregman.sinkhorn_log(a, b, C, reg, numItermax=100_000, stopThr=1e-12)
-    res = transport(C, a, b, reg, tol=1e-9)
+    res = transport(C, a, b, reg, error_tol=1e-9)
     assert res.success and res.status == 0
     np.testing.assert_allclose(res.plan(), theirs, atol=1e-8)
     assert res.cost == pytest.approx((C * theirs).sum(), abs=1e-6)
@@ -67,7 +67,7 @@ def test_tends_to_the_exact_optimum_within_the_entropic_bound(reg):
 @pytest.mark.parametrize("maxiter", [0, 1, 3, 10, None])
 def test_bounds_hold_wherever_the_run_ends(reg, maxiter):
     C, a, b = points()
-    best = transport(C, a, b, reg, tol=1e-12)
+    best = transport(C, a, b, reg, error_tol=1e-12)
     res = transport(C, a, b, reg, maxiter=maxiter)
     assert res.lower <= best.fun + 1e-13 and best.lower <= res.fun + 1e-13
     assert res.gap == res.fun - res.lower and res.gap >= res.fun - best.fun - 1e-13 and res.gap >= 0.0
@@ -78,7 +78,7 @@ def test_bounds_hold_wherever_the_run_ends(reg, maxiter):
 
 def test_potentials_make_the_plan_before_rounding():
     C, a, b = points()
-    res = transport(C, 3 * a, 3 * b, 1e-2, tol=1e-10)
+    res = transport(C, 3 * a, 3 * b, 1e-2, error_tol=1e-10)
     P = np.exp((res.u[:, None] + res.v - C) / 1e-2)
     np.testing.assert_allclose(P, res.plan(), atol=1e-9)
     np.testing.assert_array_equal(res.x, np.concatenate((res.u, res.v)))
@@ -113,9 +113,9 @@ def test_rows_and_columns_may_come_in_any_order():
     C, a, b = points()
     rng = np.random.default_rng(1)
     i, j = rng.permutation(len(a)), rng.permutation(len(b))
-    one, other = (transport(*data, 1e-3, tol=1e-10) for data in ((C, a, b), (C[i][:, j], a[i], b[j])))
+    one, other = (transport(*data, 1e-3, error_tol=1e-10) for data in ((C, a, b), (C[i][:, j], a[i], b[j])))
     np.testing.assert_allclose(one.plan()[i][:, j], other.plan(), atol=1e-10)
-    flipped = transport(C.T, b, a, 1e-3, tol=1e-10)
+    flipped = transport(C.T, b, a, 1e-3, error_tol=1e-10)
     np.testing.assert_allclose(one.plan().T, flipped.plan(), atol=1e-10)
 
 
@@ -343,7 +343,7 @@ def test_the_dual_of_a_plan_that_exists_is_not_unbounded():
     rng = np.random.default_rng(0)
     for _ in range(40):
         n = int(rng.integers(2, 9))
-        res = transport(rng.integers(0, 3, (n, 1)), rng.dirichlet(np.ones(n)), [1.0], 1e-6, tol=0.0)
+        res = transport(rng.integers(0, 3, (n, 1)), rng.dirichlet(np.ones(n)), [1.0], 1e-6, error_tol=0.0)
         assert res.status in (Status.CONVERGED.code, Status.PRECISION.code) and res.marginal_error < 1e-15
 
 
