@@ -46,14 +46,19 @@ def tolerance(tol: Any, gap_tol: Any) -> float:
     return number("tol", tol, least=0.0)
 
 
+def seconds(time_limit: Any) -> float:
+    """A limit in seconds, from 0 on; None for none."""
+    return math.inf if time_limit is None else number("time_limit", time_limit, least=0.0, finite=False)
+
+
 def limits(maxiter: Any, maxfun: Any, time_limit: Any) -> tuple[float, float, float]:
     """Iterations, evaluations and seconds; a limit on iterations where the caller sets none at all."""
     iterations = math.inf if maxiter is None else count("maxiter", maxiter, least=0)
     evaluations = math.inf if maxfun is None else count("maxfun", maxfun, least=1)
-    seconds = math.inf if time_limit is None else number("time_limit", time_limit, least=0.0, finite=False)
-    if math.isinf(iterations) and math.isinf(evaluations) and math.isinf(seconds):
+    allowed = seconds(time_limit)
+    if math.isinf(iterations) and math.isinf(evaluations) and math.isinf(allowed):
         iterations = DEFAULT_MAXITER
-    return iterations, evaluations, seconds
+    return iterations, evaluations, allowed
 
 
 def start(x0: Any) -> Array:

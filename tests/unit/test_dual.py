@@ -133,7 +133,7 @@ def test_no_worse_than_strong_convexity(name, ridge):
     f = MAKERS[name](A, ridge)
     for x in ray(name, ridge, (10.0, 1.0, 1e-2)):
         g = f.value_and_grad(x)[1]
-        point = dual.Point(f, x, None)
+        point = dual.DualPoint(f, x, None)
         assert point.gap(point.dual) == pytest.approx(g @ g / (2.0 * ridge), rel=1e-9)
         for iterations in (0, 1, 3, 100):
             assert f.duality_gap(x, iterations=iterations) <= (1.0 + 1e-9) * (g @ g) / (2.0 * ridge)
@@ -163,7 +163,7 @@ def test_between_the_three_where_the_newton_point_leaves_the_domain():
     start = np.zeros(d)
     for name, ridge in (("log-sum-exp", 1e-3), ("symmetric softmax", 0.1), ("logistic", 0.1)):
         f = MAKERS[name](A, ridge)
-        point = dual.Point(f, start, None)
+        point = dual.DualPoint(f, start, None)
         newton = dual._newton(point, 100)
         assert point.gap(newton) == math.inf
         zero = dual.Dual(0.0 * newton.u, 0.0 * newton.pulled)

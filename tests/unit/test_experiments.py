@@ -178,8 +178,8 @@ def test_paper_lists():
 
 
 def curve(stepsize, fun, nfev=None):
-    sizes = figure.Sizes(iterations=len(fun) - 1)
-    run = figure.Run(sizes, "published", 0.0, "agd", stepsize)
+    sizes = figure.FigureSizes(iterations=len(fun) - 1)
+    run = figure.FigureRun(sizes, "published", 0.0, "agd", stepsize)
     return figure.Curve(run, np.arange(len(fun)) if nfev is None else np.array(nfev), np.array(fun), "")
 
 
@@ -201,7 +201,7 @@ def test_tuning_at_rounding_level_takes_the_first_to_arrive():
 
 
 def test_hasd_pays_two_evaluations_an_iteration():
-    run = figure.Run(replace(TINY["figure"], iterations=20), "signs", 0.0, "hasd-paper", 1e-3)
+    run = figure.FigureRun(replace(TINY["figure"], iterations=20), "signs", 0.0, "hasd-paper", 1e-3)
     paper, ours = figure.solve(run), figure.solve(replace(run, method="hasd"))
     assert paper.nfev[-1] >= 40 and ours.nfev[-1] < 30
     assert len(paper.within("evaluations")) == int(np.sum(paper.nfev <= 20)) < len(paper.within("iterations")) == 21
@@ -223,21 +223,21 @@ def test_reached():
 @pytest.mark.parametrize("method", softmax.METHODS)
 @pytest.mark.parametrize("p", softmax.EXPONENTS)
 def test_softmax_identity(method, p):
-    row = softmax.solve(softmax.Run(TINY["softmax"], method, p, 50, 0))
+    row = softmax.solve(softmax.SoftmaxRun(TINY["softmax"], method, p, 50, 0))
     for name in ("gain", "smallest", "largest"):
         assert row[name] == pytest.approx(50 ** (0.5 - 1.0 / p), rel=1e-9)
     assert softmax.deviation([row]) <= softmax.AGREEMENT
 
 
 def test_softmax_from_a_random_start_stays_within_the_limits():
-    row = softmax.solve(softmax.Run(TINY["softmax"], "hasd-paper", math.inf, 50, 1))
+    row = softmax.solve(softmax.SoftmaxRun(TINY["softmax"], "hasd-paper", math.inf, 50, 1))
     assert 1.0 <= row["smallest"] <= row["gain"] <= row["largest"] <= row["limit"]
     assert row["gain"] < 0.95 * row["limit"]
 
 
 def test_warm_search_beats_bisection():
-    sizes = search.Sizes(n=60, d=10, iterations=60)
-    warm, cold = (search.solve(search.Run(sizes, "logsumexp", math.inf, v)) for v in list(search.VARIANTS)[:2])
+    sizes = search.SearchSizes(n=60, d=10, iterations=60)
+    warm, cold = (search.solve(search.SearchRun(sizes, "logsumexp", math.inf, v)) for v in list(search.VARIANTS)[:2])
     assert warm["trials_mean"] <= 1.1 and cold["trials_mean"] >= 3.0
     assert cold["trials_most"] <= cold["theorem2"]
 

@@ -109,7 +109,7 @@ def test_a_float32_operator_is_honest(monkeypatch):
         ([[1.0], [1.0]], [0.0, 1.0], {"power": np.inf}, ValueError, "power must be finite"),
         ([[1.0], [1.0]], [0.0, 1.0], {"power": np.nan}, ValueError, "power must be finite"),
         ([[1.0], [1.0]], [0.0, 1.0], {"power": "4"}, TypeError, "power must be a number"),
-        ([[1.0], [1.0]], [0.0, 1.0], {"tol": -1.0}, ValueError, "tol must be"),
+        ([[1.0], [1.0]], [0.0, 1.0], {"gap_rtol": -1.0}, ValueError, "gap_rtol must be"),
         ([[1.0], [1.0]], [0.0, 1.0], {"maxiter": -1}, ValueError, "maxiter must be"),
         ([[1.0], [1.0]], [0.0, 1.0], {"time_limit": np.nan}, ValueError, "time_limit must be"),
     ],
@@ -132,7 +132,7 @@ def test_limits_end_honestly(limit, status, route):
     assert not fit.success and fit.status == status and fit.nit <= limit.get("maxiter", 0)
     assert fit.lower <= best <= fit.fun * (1 + 1e-14)
     assert fit.fun == pytest.approx(value(A @ fit.x - b, 30), rel=1e-12)
-    assert "above tol" in fit.message
+    assert "above gap_rtol" in fit.message
 
 
 def test_overflow_is_not_a_success():

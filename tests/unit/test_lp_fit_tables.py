@@ -40,7 +40,7 @@ def test_which_columns_are_factored():
     twin = np.column_stack((G[:, :-1], G[:, 0] + G[:, 1]))
 
     def factored(A):
-        return isinstance(lp_spaces.space_of(lp_spaces.Scaled(A, b)), lp_spaces.Factored)
+        return isinstance(lp_spaces.space_of(lp_spaces.ScaledFit(A, b)), lp_spaces.Factored)
 
     assert factored(G[:, :100]) and not factored(G)
     assert factored(twin) and factored(sp.csr_array(twin)) and factored(np.column_stack((G, np.zeros(400))))

@@ -22,7 +22,7 @@ def gap(
     gradients: Sequence[Vector],
     sizes: Sequence[tuple[float, float, float]],
 ) -> float:
-    """The bound from u and v = A^T u, as `dual.Point.gap` has it; at u = phi'(z) Fenchel-Young holds with equality."""
+    """The bound from u and v = A^T u, as `DualPoint.gap` has it; at u = phi'(z) Fenchel-Young holds with equality."""
     mixture, ridge, eps = objective.mixture, objective.ridge, objective.precision
     value, weights = mixture.weigh(values)
     if not math.isfinite(value):

@@ -46,7 +46,7 @@ def balance(
     r: npt.ArrayLike,
     c: npt.ArrayLike,
     *,
-    tol: float = 1e-8,
+    error_tol: float = 1e-8,
     maxiter: int | None = None,
     time_limit: float | None = None,
 ) -> Result:
@@ -58,8 +58,8 @@ def balance(
         Non-negative and finite.  A sparse one is never made dense.
     r, c : array_like
         The row and column sums asked for: non-negative, of equal totals.  Where one is 0, so is the scaling.
-        Sums that differ by no more than tol, or by the rounding of their type (float32 resolves 1e-6), count as equal.
-    tol : float
+        Sums that differ by no more than error_tol, or by the rounding of their type (float32 resolves 1e-6), are equal.
+    error_tol : float
         Stop when the sums are off by at most this share of their total (l_1).
     maxiter, time_limit : optional
         Limits on steps (10000 where none is given) and seconds.
@@ -70,8 +70,8 @@ def balance(
         row, column (d_1 and d_2), log_row, log_column (where those overflow these do not), x (both logarithms, one
         vector), matrix (call it: diag(d_1) K diag(d_2), of K's own kind); fun, the error of the row and column sums
         together (l_1, over the total); lower, what a set of rows proves that no scaling gets below, otherwise 0; gap =
-        fun - lower; success (fun <= tol), status (13 where it is proved that no scaling exists), message, method, nit;
-        npass, passes over the entries of K, which nfev and nprod count too; seconds; trace (columns seconds, fun,
+        fun - lower; success (fun <= error_tol), status (13 where it is proved that no scaling exists), message, method,
+        nit; npass, passes over the entries of K, which nfev and nprod count too; seconds; trace (columns seconds, fun,
         npass).
 
     Examples
@@ -86,10 +86,10 @@ def balance(
     matrix = _matrix(K)
     n, m = matrix.shape
     left, right = masses(r, n, "r"), masses(c, m, "c")
-    tol = inputs.number("tol", tol, least=0.0)
+    tol = inputs.number("error_tol", error_tol, least=0.0)
     problem = Balance.of(matrix, left, right, coarsest(r, c), tol)
     limit = MAXITER if maxiter is None else inputs.count("maxiter", maxiter, least=0)
-    seconds = math.inf if time_limit is None else inputs.number("time_limit", time_limit, least=0.0, finite=False)
+    seconds = inputs.seconds(time_limit)
     scaled = BalancedMatrix(K, *(np.full(length, -np.inf) for length in (n, m)))
     if (obstacle := problem.hopeless()) is not None:
         return _result(scaled, None, 1.0, tol, obstacle, began)

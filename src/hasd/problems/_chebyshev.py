@@ -41,7 +41,7 @@ from .._minimize import minimize
 from .._run.report import Result
 from .._run.status import Status
 from ..objectives import SymmetricSoftmax
-from ..objectives._operators import Matrix, Vector, as_data, as_matrix, as_scalar, is_sparse, quiet
+from ..objectives._operators import Matrix, Vector, as_data, as_matrix, is_sparse, quiet
 from . import _active_rows as rows
 from . import _centre as centre
 from . import _vertex as vertex
@@ -160,7 +160,7 @@ def chebyshev(
     A: Matrix,
     b: npt.ArrayLike,
     *,
-    tol: float = 1e-9,
+    gap_rtol: float = 1e-9,
     maxiter: int | None = None,
     time_limit: float | None = None,
 ) -> Result:
@@ -173,7 +173,7 @@ def chebyshev(
         than the others.
     b : array_like
         A vector of length n.
-    tol : float
+    gap_rtol : float
         The relative gap (fun - lower)/fun to reach; or what rounding leaves of it, and then the message says so.
     maxiter : int, optional
         Linear programs at most.
@@ -195,9 +195,9 @@ def chebyshev(
     (array([2.5]), 2.5, array([0, 2]), array([ 1., -1.]))
     """
     A, b = _checked(A, b)
-    tol = as_scalar(tol, "tol", ">= 0", lambda value: value >= 0.0)
+    tol = inputs.number("gap_rtol", gap_rtol, least=0.0)
     rounds = ROUNDS if maxiter is None else int(min(inputs.count("maxiter", maxiter, least=0), sys.maxsize))
-    limit = math.inf if time_limit is None else as_scalar(time_limit, "time_limit", "> 0", lambda value: value > 0.0)
+    limit = inputs.seconds(time_limit)
     unit = _units(A)
     if unit is None:
         return _solved(A, b, tol, rounds, limit)
@@ -332,7 +332,7 @@ def _judged(search: Exchange, which: Vector, found: vertex.Vertex, tol: float) -
 
 
 MESSAGES = {
-    Status.GAP: "Converged: no x does better by more than tol.",
+    Status.GAP: "Converged: no x does better by more than gap_rtol, relatively.",
     Status.MAXITER: "Maximum number of linear programs reached.",
     Status.PRECISION: "No further progress is possible: what is left of the gap is rounding, or the linear program's.",
     Status.TIME: Status.TIME.message,

@@ -61,8 +61,8 @@ BLUR = 8.0
 """Roundings charged for a sum, as in ``hasd.objectives._dual``."""
 TRACE = ("seconds", "power", "fun", "lower", "nprod")
 EXACT = "Converged: the fit is exact, Ax = b up to rounding."
-CERTIFIED = "Converged: fun - lower <= tol * fun."
-SHORT = "{} The certified gap is {:.1e} of the value, above tol."
+CERTIFIED = "Converged: fun - lower <= gap_rtol * fun."
+SHORT = "{} The certified gap is {:.1e} of the value, above gap_rtol."
 
 
 @quiet
@@ -71,7 +71,7 @@ def lp_fit(
     b: npt.ArrayLike,
     power: float = 4.0,
     *,
-    tol: float = 1e-8,
+    gap_rtol: float = 1e-8,
     maxiter: int | None = None,
     time_limit: float | None = None,
 ) -> Result:
@@ -87,9 +87,10 @@ def lp_fit(
         n values.
     power : float
         q, 2 <= q < inf; each doubling of q costs one more stage.
-    tol : float
-        Relative: success is ``gap <= tol * fun``, or a fit that is exact up to rounding.  Rounding bounds what can be
-        proved: a condition number (columns scaled) of 1e8, or a fun of 1e-8 ||b||, leaves a gap of about 1e-6 fun.
+    gap_rtol : float
+        Relative: success is ``gap <= gap_rtol * fun``, or a fit that is exact up to rounding.  Rounding bounds what
+        can be proved: a condition number (columns scaled) of 1e8, or a fun of 1e-8 ||b||, leaves a gap of about 1e-6
+        fun.
     maxiter, time_limit : optional
         Limits on iterations over all stages (10000) and on seconds (checked between products; the certificate of the
         point reached is still computed).
@@ -112,9 +113,9 @@ def lp_fit(
     (True, True, True)
     """
     q = inputs.number("power", power, least=2.0)
-    tol = inputs.number("tol", tol, least=0.0)
+    tol = inputs.number("gap_rtol", gap_rtol, least=0.0)
     iterations = inputs.count("maxiter", 10_000 if maxiter is None else maxiter, least=0)
-    seconds = math.inf if time_limit is None else inputs.number("time_limit", time_limit, least=0.0, finite=False)
+    seconds = inputs.seconds(time_limit)
     data, size = _scaled(A, b)
     fit = Fit(data, space_of(data), q, iterations, time.perf_counter() + seconds)
     status, text = _solve(fit, tol)

@@ -46,7 +46,7 @@ def transport(
     b: npt.ArrayLike,
     reg: float,
     *,
-    tol: float = 1e-6,
+    error_tol: float = 1e-6,
     maxiter: int | None = None,
     time_limit: float | None = None,
     x0: npt.ArrayLike | None = None,
@@ -63,7 +63,7 @@ def transport(
     reg : float
         The weight of the entropy, in the units of C: compare it with C.max() - C.min().  Down to about 1e-12 of the
         largest cost it is resolved in float64; below, the result ends with status 2 and its bounds still hold.
-    tol : float
+    error_tol : float
         Stop when the marginals of the plan, before rounding, are off by at most this share of the mass (l_1).
     maxiter, time_limit : optional
         Limits on steps (10000 where none is given) and seconds.
@@ -76,8 +76,8 @@ def transport(
         u, v (potentials: the plan before rounding is exp((u_i + v_j - C_ij)/reg)), x (both, one vector), plan (call it:
         the plan rounded to the marginals, n x m), cost (<C, P> of that plan), fun (its <C, P> + reg sum P log P), lower
         (a certified lower bound on the optimum of that), gap (fun - lower), marginal_error (l_1, before rounding, as a
-        share of the mass), success (marginal_error <= tol), status, message, nit, npass (passes over C, products with
-        exp(-C/reg) or with the plan counted by the entries they touch; the result itself takes one or two more),
+        share of the mass), success (marginal_error <= error_tol), status, message, nit, npass (passes over C, products
+        with exp(-C/reg) or with the plan counted by the entries they touch; the result itself takes one or two more),
         method, trace (columns seconds, marginal_error, reg, npass, lower: the best certified so far, and fun: the
         value of the plan of that moment and its reg, before rounding, no bound).
 
@@ -95,9 +95,9 @@ def transport(
     began = time.perf_counter()
     problem = _problem(C, a, b, reg)
     dual = problem.dual
-    tol = inputs.number("tol", tol, least=0.0)
+    tol = inputs.number("error_tol", error_tol, least=0.0)
     limit = MAXITER if maxiter is None else inputs.count("maxiter", maxiter, least=0)
-    seconds = math.inf if time_limit is None else inputs.number("time_limit", time_limit, least=0.0, finite=False)
+    seconds = inputs.seconds(time_limit)
     regs = stages(dual.reg, problem.span, problem.scale)
     v = regs[0] * np.log(dual.b)
     if x0 is not None:
