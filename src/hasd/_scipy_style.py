@@ -103,6 +103,6 @@ def summary(res: OptimizeResult) -> str:
             f"         Current function value: {res.fun:f}",
             f"         Iterations: {res.nit}",
             f"         Function evaluations: {res.nfev}",
-            f"         Gradient evaluations: {res.njev}",
+            f"         Gradient evaluations: {res.get('njev', res.nfev)}",
         )
     )

@@ -180,7 +180,7 @@ def test_paper_lists():
 def curve(stepsize, fun, nfev=None):
     sizes = figure.FigureSizes(iterations=len(fun) - 1)
     run = figure.FigureRun(sizes, "published", 0.0, "agd", stepsize)
-    return figure.Curve(run, np.arange(len(fun)) if nfev is None else np.array(nfev), np.array(fun), "")
+    return figure.MethodCurve(run, np.arange(len(fun)) if nfev is None else np.array(nfev), np.array(fun), "")
 
 
 def test_tuning():

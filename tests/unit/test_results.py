@@ -100,3 +100,42 @@ def test_a_set_of_rows_that_lacks_room_bounds_the_error_of_every_scaling_from_be
     res = hasd.balance(K, [1.0, 1.0, 1.0], [1.0, 2.0])
     assert not res.success and res.status == hasd.Status.UNBOUNDED.code
     assert 0.0 < res.lower <= res.fun and res.lower == pytest.approx(2.0 / 3.0, abs=1e-9)
+
+
+CALLED = {
+    "chebyshev": lambda **told: hasd.chebyshev(A, b, **told),
+    "lp_fit": lambda **told: hasd.lp_fit(A, b, power=30, **told),
+    "transport": lambda **told: hasd.transport(np.abs(A[:20] @ A[20:].T), np.ones(20), np.ones(20), reg=1e-3, **told),
+    "balance": lambda **told: hasd.balance(
+        np.exp(A[:9, [0]] * 5 + A[9:18, 1] * A[:9, [2]]), np.ones(9), np.ones(9), **told
+    ),
+}
+
+
+@pytest.mark.parametrize("solver", CALLED)
+def test_a_callback_sees_every_row_of_the_trace_and_can_end_the_run(solver):
+    rows = []
+    whole = CALLED[solver](callback=lambda intermediate_result: rows.append(intermediate_result))
+    assert len(rows) == len(whole.trace["fun"]) >= 2 and [row.nit for row in rows] == list(range(len(rows)))
+    assert [row.fun for row in rows][-1] == pytest.approx(whole.fun, rel=1e-3, abs=1e-6)
+
+    def stop(intermediate_result):
+        if intermediate_result.nit == 1:
+            raise StopIteration
+
+    early = CALLED[solver](callback=stop)
+    assert early.status == hasd.Status.CALLBACK.code and not early.success and len(early.trace["fun"]) == 2
+    assert early.lower <= early.fun and "StopIteration" in early.message
+
+
+@pytest.mark.parametrize("solver", CALLED)
+def test_progress_and_disp_say_something(solver, capsys):
+    res = CALLED[solver](progress=True, disp=True)
+    told = capsys.readouterr()
+    assert res.message in told.out and "Iterations:" in told.out and solver in told.err
+
+
+@pytest.mark.parametrize("solver", CALLED)
+def test_a_time_limit_of_zero_ends_at_once_with_an_answer(solver):
+    res = CALLED[solver](time_limit=0.0)
+    assert np.isfinite(res.fun) and res.lower <= res.fun

@@ -10,19 +10,24 @@ from .bounds import Bounds
 from .record import State
 
 
+def open_bar(total: int | None, name: str) -> Any:
+    """tqdm's bar, imported only when it is needed."""
+    try:
+        from tqdm.auto import tqdm
+    except ImportError as error:
+        raise ImportError("progress=True needs tqdm: pip install 'hasd[progress]'") from error
+    return tqdm(total=total, desc=name, unit="it")
+
+
 class Progress:
     """A bar that follows the states: iterations, value, gradient norm.  Does nothing where it is not wanted."""
 
     def __init__(self, wanted: bool, maxiter: float, name: str, bounds: Bounds):
-        """Import tqdm only when it is needed."""
+        """Open a bar where one is wanted."""
         self.bounds = bounds
         self.bar: Any = None
         if wanted:
-            try:
-                from tqdm.auto import tqdm
-            except ImportError as error:
-                raise ImportError("progress=True needs tqdm: pip install 'hasd[progress]'") from error
-            self.bar = tqdm(total=None if math.isinf(maxiter) else int(maxiter), desc=name, unit="it")
+            self.bar = open_bar(None if math.isinf(maxiter) else int(maxiter), name)
 
     def __call__(self, state: State) -> None:
         """Show one more state."""

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -49,6 +50,9 @@ def balance(
     error_tol: float = 1e-8,
     maxiter: int | None = None,
     time_limit: float | None = None,
+    callback: Callable[..., Any] | None = None,
+    progress: bool = False,
+    disp: bool = False,
 ) -> Result:
     """Scale the rows and columns of a non-negative matrix to given sums.
 
@@ -63,6 +67,9 @@ def balance(
         Stop when the sums are off by at most this share of their total (l_1).
     maxiter, time_limit : optional
         Limits on steps (10000 where none is given) and seconds.
+    callback, progress, disp : optional
+        ``callback(intermediate_result=...)`` is called with every row of the trace, and ends the run by raising
+        StopIteration; progress shows a bar (needs tqdm); disp prints a summary at the end.
 
     Returns
     -------
@@ -95,9 +102,12 @@ def balance(
         return _result(scaled, None, 1.0, tol, obstacle, began)
     dual, near = problem.dual(), tol - problem.apart
     regs = stages(1.0, problem.span, 0.0)
-    end = solve(
-        dual, regs[0] * np.log(dual.b), regs, near, limit, seconds, watch=lambda v: problem.obstacle(v).impossible
-    )
+    reporter, start = Reporter("balance", callback, progress, disp), regs[0] * np.log(dual.b)
+    tell, watch = lambda value, lower, error: reporter.tell(error, 0.0), lambda v: problem.obstacle(v).impossible
+    try:
+        end = solve(dual, start, regs, near, limit, seconds, tell=tell, watch=watch)
+    finally:
+        reporter.close()
     v = problem.fill(scaled, end)
     found = problem.obstacle(v)
     if end.status is Status.UNBOUNDED and not found.impossible:  # columns that have too much are where it must show
@@ -105,7 +115,7 @@ def balance(
     if end.status is Status.UNBOUNDED and not found.impossible:  # what no set of rows proves may be rounding
         end, words = replace(end, status=Status.PRECISION), found.words or problem.suspicion(end.error)
         found = found._replace(words=words)
-    return _result(scaled, end, end.error + problem.apart, tol, found, began)
+    return reporter.end(_result(scaled, end, end.error + problem.apart, tol, found, began))
 
 
 def _matrix(K: Any) -> Any:

@@ -14,7 +14,9 @@ Guarantee.  `lower` <= min f for the numbers A and b are, all rounding charged, 
             dense; `lower` ignores those that w is orthogonal to but for the last digits of A: the message says so.
 Reference.  Cheney (1966), chapter 2, for the exchange; Barrodale & Phillips (1975) for the linear program.
 
->>> import numpy as np
+>>> from typing import Any
+
+import numpy as np
 >>> t = np.linspace(-1.0, 1.0, 201)
 >>> res = chebyshev(np.vander(t, 3), np.exp(t))
 >>> round(res.fun, 6), res.success, res.active.size
@@ -28,7 +30,9 @@ from __future__ import annotations
 import math
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -39,7 +43,7 @@ from .. import _inputs as inputs
 from .._math.arrays import hosted
 from .._minimize import minimize
 from .._run.report import Result
-from .._run.status import Status
+from .._run.status import Status, Stop
 from ..objectives import SymmetricSoftmax
 from ..objectives._operators import Matrix, Vector, as_data, as_matrix, is_sparse, quiet
 from . import _active_rows as rows
@@ -47,6 +51,7 @@ from . import _centre as centre
 from . import _vertex as vertex
 from ._bound import MinimaxBound
 from ._coordinates import BLOCK, Coordinates
+from ._reporter import Reporter
 
 LEVELS = (0.1, 0.01)
 """Smoothing as a part of the value: max|z| is seen up to this part of it."""
@@ -86,6 +91,7 @@ class Exchange:
     coordinates: Coordinates
     b: Vector
     deadline: float
+    tell: Callable[[float, float], None]  # the user, of value and bound
     began: float = field(default_factory=time.perf_counter)
     upper: float = math.inf
     y: Vector = field(default_factory=lambda: np.zeros(0))  # the best point, in coordinates
@@ -128,6 +134,7 @@ class Exchange:
             ("lower", self.lower),
         ):
             self.trace[name].append(value)
+        self.tell(self.upper, self.lower)
 
     def met(self, tol: float) -> bool:
         """Whether bound and value are close enough."""
@@ -163,6 +170,9 @@ def chebyshev(
     gap_rtol: float = 1e-9,
     maxiter: int | None = None,
     time_limit: float | None = None,
+    callback: Callable[..., Any] | None = None,
+    progress: bool = False,
+    disp: bool = False,
 ) -> Result:
     """The x that makes the largest |<a_i, x> - b_i| least, with a certificate.
 
@@ -179,6 +189,9 @@ def chebyshev(
         Linear programs at most.
     time_limit : float, optional
         Seconds.
+    callback, progress, disp : optional
+        ``callback(intermediate_result=...)`` is called with every row of the trace, and ends the run by raising
+        StopIteration; progress shows a bar (needs tqdm); disp prints a summary at the end.
 
     Returns
     -------
@@ -198,12 +211,15 @@ def chebyshev(
     tol = inputs.number("gap_rtol", gap_rtol, least=0.0)
     rounds = ROUNDS if maxiter is None else int(min(inputs.count("maxiter", maxiter, least=0), sys.maxsize))
     limit = inputs.seconds(time_limit)
-    unit = _units(A)
-    if unit is None:
-        return _solved(A, b, tol, rounds, limit)
-    res = _solved(A @ scipy.sparse.diags_array(unit) if is_sparse(A) else A * unit, b, tol, rounds, limit)
-    res.x = res.x * unit
-    return res
+    reporter, unit = Reporter("chebyshev", callback, progress, disp), _units(A)
+    if unit is not None:
+        A = A @ scipy.sparse.diags_array(unit) if is_sparse(A) else A * unit
+    try:
+        res = _solved(A, b, tol, rounds, limit, reporter)
+    finally:
+        reporter.close()
+    res.x = res.x if unit is None else res.x * unit
+    return reporter.end(res)
 
 
 def _units(A: Matrix) -> Vector | None:
@@ -216,9 +232,17 @@ def _units(A: Matrix) -> Vector | None:
     return np.where((size > 0.0) & (size < TINY), 2.0 ** -np.maximum(np.frexp(size)[1], -1000), 1.0)
 
 
-def _solved(A: Matrix, b: Vector, tol: float, rounds: int, limit: float) -> Result:
+def _solved(A: Matrix, b: Vector, tol: float, rounds: int, limit: float, reporter: Reporter) -> Result:
     """The fit, for columns whose squares can be computed."""
-    search = Exchange(Coordinates.of(A), b, time.perf_counter() + limit)
+    search = Exchange(Coordinates.of(A), b, time.perf_counter() + limit, reporter.tell)
+    try:
+        return _fit(search, b, tol, rounds)
+    except Stop as stop:
+        return _answer(search, tol, stop.status, stop.status.message)
+
+
+def _fit(search: Exchange, b: Vector, tol: float, rounds: int) -> Result:
+    """Least squares, the smoothed problem, the exchange."""
     y, _ = search.coordinates.least_squares(b)
     search.look(y)
     if search.upper > float(np.abs(b).max()):  # rows of very different lengths: x = 0 is better

@@ -29,6 +29,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
@@ -43,11 +44,12 @@ from .._math.geometry import norm2
 from .._minimize import minimize
 from .._run.record import State
 from .._run.report import Result
-from .._run.status import Status
+from .._run.status import Status, Stop
 from ..objectives._operators import Matrix, Vector, apply, as_data, as_matrix, quiet
 from ..objectives.affine import Affine
 from ..objectives.losses import PowerLoss, SquareLoss
 from ._lp_spaces import Factored, LpColumns, ScaledFit, magnitude, norm, power_of_two, space_of
+from ._reporter import Reporter
 
 REACH = 100.0
 """Minimisers this far away, in sizes of the solution, are reckoned with where sigma_min is unknown or tiny."""
@@ -74,6 +76,9 @@ def lp_fit(
     gap_rtol: float = 1e-8,
     maxiter: int | None = None,
     time_limit: float | None = None,
+    callback: Callable[..., Any] | None = None,
+    progress: bool = False,
+    disp: bool = False,
 ) -> Result:
     """Minimise ||Ax - b||_q, q = ``power``, and prove how close to the minimum the answer is.
 
@@ -94,6 +99,9 @@ def lp_fit(
     maxiter, time_limit : optional
         Limits on iterations over all stages (10000) and on seconds (checked between products; the certificate of the
         point reached is still computed).
+    callback, progress, disp : optional
+        ``callback(intermediate_result=...)`` is called with every row of the trace, and ends the run by raising
+        StopIteration; progress shows a bar (needs tqdm); disp prints a summary at the end.
 
     Returns
     -------
@@ -117,9 +125,16 @@ def lp_fit(
     iterations = inputs.count("maxiter", 10_000 if maxiter is None else maxiter, least=0)
     seconds = inputs.seconds(time_limit)
     data, size = _scaled(A, b)
-    fit = Fit(data, space_of(data), q, iterations, time.perf_counter() + seconds)
-    status, text = _solve(fit, tol)
-    return _answer(fit, size, tol, status, text)
+    reporter = Reporter("lp_fit", callback, progress, disp)
+    tell = lambda fun, lower: reporter.tell(fun * size, lower * size)  # noqa: E731
+    fit = Fit(data, space_of(data), q, iterations, time.perf_counter() + seconds, tell)
+    try:
+        status, text = _solve(fit, tol)
+    except Stop as stop:
+        status, text = stop.status, stop.status.message
+    finally:
+        reporter.close()
+    return reporter.end(_answer(fit, size, tol, status, text))
 
 
 class LpPoint(NamedTuple):
@@ -139,6 +154,7 @@ class Fit:
     q: float
     iterations: float  # left
     deadline: float
+    tell: Callable[[float, float], None]  # the user, of value and bound
     best: LpPoint = field(init=False)  # so far; 0 at first, which is always an answer
     lower: float = 0.0
     u: Vector = field(default_factory=partial(np.zeros, 0))  # whose bound that is
@@ -181,6 +197,7 @@ class Fit:
         """A row of the trace."""
         spent = time.perf_counter() - self.began
         self.rows.append((spent, power, self.best.fun, self.lower, self.nprod + self.data.nprod))
+        self.tell(self.best.fun, self.lower)
 
     def least(self, power: float, size: float) -> float:
         """A gradient so small is rounding: that of Ax - b, in units of size, times the curvature power - 1."""

@@ -159,6 +159,7 @@ class Trace:
     """A row an iterate."""
 
     scale: float  # max |C|
+    tell: Callable[[float, float, float], None] = lambda value, lower, error: None  # the user
     began: float = field(default_factory=time.perf_counter)
     rows: list[tuple[float, ...]] = field(default_factory=list)
     before: float = 0.0  # passes of the stages before
@@ -173,6 +174,7 @@ class Trace:
         value = float(dual.a @ u) + float(v @ (dual.b + dual.root * state.at.g))
         seconds = time.perf_counter() - self.began
         self.rows.append((seconds, value, lower, state.grad_norm, dual.reg, self.before + dual.passes))
+        self.tell(value, lower, state.grad_norm)
 
     def columns(self) -> dict[str, np.ndarray]:
         """The trace; `lower` is the best so far."""
@@ -219,12 +221,13 @@ def solve(
     maxiter: float,
     seconds: float,
     *,
+    tell: Callable[[float, float, float], None],
     scale: float = math.inf,
     watch: Watch | None = None,
 ) -> Solution:
     """The stages one after the other; `maxiter` and the clock go through all of them; scale is max |C|."""
     deadline = time.perf_counter() + seconds
-    trace, method = Trace(scale), PlanNewton()
+    trace, method = Trace(scale, tell), PlanNewton()
     nit = 0
     for k, reg in enumerate(regs):
         last = reg == dual.reg
@@ -243,7 +246,7 @@ def solve(
         v = here.origin + here.reg * (x / here.root)
         nit += outcome.state.iteration
         trace.before += here.passes
-        if status in (Status.TIME, Status.UNBOUNDED):
+        if status in (Status.TIME, Status.UNBOUNDED, Status.CALLBACK):
             break
         if nit >= maxiter and reg != regs[-1]:  # the stages after this one are missing, whatever it ended by
             status = Status.MAXITER
@@ -254,7 +257,15 @@ def solve(
 
 
 def solve_heavy(
-    dual: SemiDual, v: Vector, regs: Sequence[float], tol: float, maxiter: float, seconds: float, scale: float
+    dual: SemiDual,
+    v: Vector,
+    regs: Sequence[float],
+    tol: float,
+    maxiter: float,
+    seconds: float,
+    *,
+    tell: Callable[[float, float, float], None],
+    scale: float,
 ) -> Solution:
     """`solve` for a dense C, where columns too light to matter for tol are left out and placed afterwards.
 
@@ -264,12 +275,12 @@ def solve_heavy(
     order = np.argsort(dual.b)
     light = order[np.cumsum(dual.b[order]) <= LIGHT * min(tol, LIGHTEST)]
     if light.size == 0:
-        return solve(dual, v, regs, tol, maxiter, seconds, scale=scale)
+        return solve(dual, v, regs, tol, maxiter, seconds, tell=tell, scale=scale)
     heavy, mass = np.setdiff1d(order, light), float(dual.b[light].sum())
     kept = dual.b[heavy]
     part = SemiDual(dual.C[:, heavy], dual.a, kept / kept.sum(), dual.reg)
     # Placing them moves at most their mass between columns, in what they take and in what they are given.
-    end = solve(part, v[heavy], regs, tol - 4.0 * mass, maxiter, seconds, scale=scale)
+    end = solve(part, v[heavy], regs, tol - 4.0 * mass, maxiter, seconds, tell=tell, scale=scale)
     v = np.empty_like(dual.b)
     u, v[heavy] = end.dual.potentials(end.x, end.found)
     v[light] = dual.reg * np.log(dual.b[light]) - _placed(dual, u, light)

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,6 +32,7 @@ from .._run.report import Result
 from .._run.status import Status
 from ..objectives._operators import Vector, as_data, as_point, quiet
 from ..objectives.transport import UNDERFLOW, SemiDual, as_costs, blocks, buffer
+from ._reporter import Reporter
 from ._scaling import Solution, certified, solve_heavy, stages
 
 MAXITER = 10_000
@@ -50,6 +51,9 @@ def transport(
     maxiter: int | None = None,
     time_limit: float | None = None,
     x0: npt.ArrayLike | None = None,
+    callback: Callable[..., Any] | None = None,
+    progress: bool = False,
+    disp: bool = False,
 ) -> Result:
     """Entropic optimal transport between a and b: min <C, P> + reg sum P log P over plans P with these marginals.
 
@@ -69,6 +73,9 @@ def transport(
         Limits on steps (10000 where none is given) and seconds.
     x0 : array_like, optional
         Potentials to start from, ``res.x`` of a similar problem: its reg may have been another one, a and b too.
+    callback, progress, disp : optional
+        ``callback(intermediate_result=...)`` is called with every row of the trace, and ends the run by raising
+        StopIteration; progress shows a bar (needs tqdm); disp prints a summary at the end.
 
     Returns
     -------
@@ -102,7 +109,16 @@ def transport(
     v = regs[0] * np.log(dual.b)
     if x0 is not None:
         regs, v = regs[-1:], problem.warm(x0, regs[-1])
-    return _result(problem, solve_heavy(dual, v, regs, tol, limit, seconds, problem.scale), tol, began)
+    reporter, mass = Reporter("transport", callback, progress, disp), problem.mass
+
+    def tell(value: float, lower: float, error: float) -> None:
+        reporter.tell(*(mass * (one + dual.reg * math.log(mass)) for one in (value, lower)))
+
+    try:
+        end = solve_heavy(dual, v, regs, tol, limit, seconds, tell=tell, scale=problem.scale)
+    finally:
+        reporter.close()
+    return reporter.end(_result(problem, end, tol, began))
 
 
 @dataclass(frozen=True)
