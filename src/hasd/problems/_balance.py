@@ -35,6 +35,7 @@ from .._run.report import Result
 from .._run.status import Status
 from ..objectives._operators import Vector, as_matrix, is_sparse, quiet
 from ..objectives.transport import SemiDual
+from ._reporter import Reporter
 from ._scaling import Solution, solve, stages
 from ._transport import MAXITER, SAME, coarsest, masses, same_sum
 
