@@ -16,7 +16,7 @@ LAYERS = (
     ("_run",),
     ("_resume",),
     ("methods",),
-    ("_inputs", "_scipy_style", "_minimize", "_compare"),
+    ("_inputs", "_scipy_style", "_minimize", "_compare", "_plots"),
     ("problems",),
     ("torch", "jax", "dask", "sklearn", "solve", "experiments"),
     ("cli", ""),

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from .._plots import AXES, METHODS, legend_below
 from .problems import unbounded
-from .style import AXES, METHODS, legend_below
 from .tables import Rows, Tables, column, group
 
 TITLES = {

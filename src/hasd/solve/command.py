@@ -10,11 +10,12 @@ from dataclasses import fields
 from pathlib import Path
 
 from .._checks import nearest
-from .contents import Request
+from .data import Request
 from .faults import FileProblem
+from .files import read
 from .folder import folder, make_folder
+from .formats import READERS
 from .problems import FileSolution, solve
-from .read import READERS, read
 from .settings import PROBLEMS, Settings
 from .summary import row, summary
 from .terminal import complain, say

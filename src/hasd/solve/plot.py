@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..experiments.style import COLORS, RC, legend_below
+from .._plots import COLORS, RC, legend_below
 from .problems import FileSolution
 
 WIDE = 100.0

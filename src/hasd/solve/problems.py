@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from .data import Cost, Data, Pair
+from .data import Cost, Pair
 from .settings import Settings
 from .waiting import waiting
 
@@ -59,7 +59,7 @@ class FileSolution:
         return self.fun - self.lower
 
 
-def solve(data: Data, settings: Settings) -> FileSolution:
+def solve(data: Pair | Cost, settings: Settings) -> FileSolution:
     """Solve the problem that the settings name."""
     began = time.perf_counter()
     solver: dict[str, Callable[[Any, Settings], SolverAnswer]] = {
@@ -275,7 +275,7 @@ def _arrays(res: Any) -> dict[str, np.ndarray]:
     return {name: np.asarray(res[name]) for name in names if name in res}
 
 
-def _size(data: Data, settings: Settings) -> str:
+def _size(data: Pair | Cost, settings: Settings) -> str:
     if isinstance(data, Cost):
         return f"{data.C.shape[0]} x {data.C.shape[1]} costs"
     n, d = data.A.shape

@@ -1,4 +1,7 @@
-"""One look for all figures: colour-blind safe (Okabe & Ito), every line also told apart by its dashes."""
+"""One look for all figures: colour-blind safe (Okabe & Ito), every line also told apart by its dashes.
+
+The experiments and ``hasd solve`` share it; it imports nothing of the package.
+"""
 
 from __future__ import annotations
 

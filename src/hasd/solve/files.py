@@ -7,64 +7,44 @@ import os
 import stat
 import warnings
 import zipfile
-from collections.abc import Callable
 from pathlib import Path
 
-from .arrays import read_npy, read_npz
-from .contents import Contents, Request
-from .data import Data, arranged
-from .faults import Fault, FileProblem, told, within
-from .lines import lines
-from .parquet import read_parquet
-from .svmlight import ROW, read_svmlight
-from .table import read_table
+from .data import Cost, Pair, Request, Table, make_cost, make_pair
+from .faults import Fault, FileProblem, gist, within
+from .formats import READERS
 
-READERS: dict[str, Callable[[str, Request], Contents]] = {
-    "csv": read_table,
-    "npz": read_npz,
-    "npy": read_npy,
-    "svmlight": read_svmlight,
-    "parquet": read_parquet,
-}
-EXTENSIONS = {
-    ".csv": "csv",
-    ".tsv": "csv",
-    ".npz": "npz",
-    ".npy": "npy",
-    ".svm": "svmlight",
-    ".svmlight": "svmlight",
-    ".libsvm": "svmlight",
-    ".parquet": "parquet",
-    ".pq": "parquet",
-}
-UNREAD = (".xlsx", ".xls", ".ods", ".json", ".jsonl", ".mat", ".h5", ".hdf5", ".arff", ".feather", ".pkl", ".pickle")
+EXTENSIONS = {"tsv": "csv", "svm": "svmlight", "libsvm": "svmlight", "pq": "parquet"} | {name: name for name in READERS}
+UNREAD = ("xlsx", "xls", "ods", "json", "jsonl", "mat", "h5", "hdf5", "arff", "feather", "pkl", "pickle")
 """Formats of data that would be taken for something else by their bytes."""
 MAGIC = {b"\x93NUMPY": "npy", b"PK\x03\x04": "npz", b"PAR1": "parquet"}
 """First bytes, for files whose extension says nothing."""
 
 
-def read(path: str | os.PathLike[str], request: Request, format: str | None = None) -> Data:
+def read(path: str | os.PathLike[str], request: Request, format: str | None = None) -> Pair | Cost:
     """The data of a file; a `FileProblem` where there is none to be had, and no other exception."""
     name = os.fspath(path)
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of NumPy's and Python's parsers: a file is good or it is refused
+            warnings.simplefilter("ignore")  # of other people's parsers: a file is good or it is refused
             _check_file(name, request.limit)
             contents = READERS[format or guess(name)](name, request)
-            return arranged(contents, request)
+            if not isinstance(contents, Table):
+                return contents
+            return make_cost(contents, request) if request.cost else make_pair(contents, request)
     except Fault as fault:
         raise FileProblem(name, fault.place, fault.text) from None
     except OSError as error:
         damaged = error.errno in (None, errno.EINVAL)  # of a seek to where a damaged archive points
-        raise FileProblem(name, "", f"damaged or cut off: {told(error)}" if damaged else str(error.strerror)) from None
+        raise FileProblem(name, "", f"damaged or cut off: {gist(error)}" if damaged else str(error.strerror)) from None
     except MemoryError:
         raise FileProblem(name, "", "reading it takes more memory than there is") from None
     except ImportError as error:
-        raise FileProblem(name, "", f"reading this format needs pyarrow: pip install pyarrow ({error})") from None
+        extra = "sklearn" if "sklearn" in str(error) else "cli"
+        raise FileProblem(name, "", f"reading it needs more: pip install 'hasd[{extra}]' ({gist(error)})") from None
     except zipfile.BadZipFile as error:
-        raise FileProblem(name, "", f"not an npz archive, or damaged or cut off: {told(error)}") from None
+        raise FileProblem(name, "", f"not an npz archive, or damaged or cut off: {gist(error)}") from None
     except Exception as error:  # parsers of other people (zlib, pyarrow) raise what they like on damaged data
-        raise FileProblem(name, "", f"cannot be read: {told(error)}") from None
+        raise FileProblem(name, "", f"cannot be read: {gist(error)}") from None
 
 
 def _check_file(name: str, limit: float) -> None:
@@ -82,21 +62,17 @@ def _check_file(name: str, limit: float) -> None:
 
 
 def guess(name: str) -> str:
-    """The format by the extension, .gz and .bz2 left aside; by the first bytes and the first row where that is silent.
+    """The format by the extension, .gz and .bz2 left aside; by the first bytes where that is silent.
 
     >>> guess("data.CSV.gz"), guess("train.libsvm")
     ('csv', 'svmlight')
     """
     path = Path(name.lower())
-    extension = path.with_suffix("").suffix if path.suffix in (".gz", ".bz2") else path.suffix
+    extension = (path.with_suffix("") if path.suffix in (".gz", ".bz2") else path).suffix.removeprefix(".")
     if extension in EXTENSIONS:
         return EXTENSIONS[extension]
     if extension in UNREAD:
-        raise Fault("", f"{extension} files are not read; save it as csv, npz or parquet")
+        raise Fault("", f".{extension} files are not read; save it as csv, npz or parquet")
     with open(name, "rb") as file:
         start = file.read(6)
-    for magic, format in MAGIC.items():
-        if start.startswith(magic):
-            return format
-    row = next(lines(name, float("inf")), (0, ""))[1]
-    return "svmlight" if ":" in row and ROW.fullmatch(row.split("#", 1)[0]) else "csv"
+    return next((format for magic, format in MAGIC.items() if start.startswith(magic)), "text")
