@@ -81,7 +81,7 @@ CONSTANT = parquet(a=np.zeros(2**18), y=np.zeros(2**18))
     ids=lambda value: value if isinstance(value, str) and value[-4:].count(".") else "",
 )
 def test_memory_and_time_are_bounded(tmp_path, monkeypatch, name, data, message):
-    monkeypatch.setattr("hasd.solve.lines.MAX_LINE", 2**18)
+    monkeypatch.setattr("hasd.solve.formats.MAX_LINE", 2**18)
     path = put(tmp_path, name, data)
     tracemalloc.start()
     began = time.process_time()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import csv
 import math
 import sys
 from collections.abc import Callable
@@ -32,8 +33,17 @@ formats, by extension (.gz and .bz2 around a text are undone) or --format:
   npz       arrays A or X and b, y or target; transport: C and, if not uniform, a and b; one array alone is a table
   npy       a table
   svmlight  .svm, .svmlight, .libsvm: sparse rows "target index:value ..."
-  parquet   a table (needs pyarrow)
+  parquet   a table
   Transport takes a table as the cost matrix.  Any other extension: the file's first bytes and row decide.
+  In a table true and false are 1 and 0, words become a column of 0 and 1 for each word (with --intercept for each
+  but the first in the alphabet), dates are refused.  pip install 'hasd[cli]' brings what reads tables.
+
+written to --out:
+  solution.npz     the arrays
+  solution.json    the coefficients by name, and all that is printed
+  predictions.csv  row (from 0), target, prediction, residual = prediction - target; logistic: row, label, probability
+                   of the label that became +1; transport: none, as the plan in solution.npz is the answer
+  convergence.png  value and bound over time, and the residuals
 
 exit codes:
   0  solved: the tolerance was met
@@ -54,6 +64,11 @@ def add_options(one: argparse.ArgumentParser) -> None:
         "--target", metavar="COLUMN", help="name or index (from 0; -1: the last) of the column that is b or y, in an "
         "npz the array's name (default: the last column)"
     )  # fmt: skip
+    one.add_argument("--columns", type=names, metavar="A,B,...", help="use these columns only, by name or index")
+    one.add_argument("--drop", type=names, metavar="A,B,...", help="leave these columns out")
+    one.add_argument(
+        "--missing", choices=("refuse", "drop"), help="rows with an empty cell: refuse the file (default), or drop them"
+    )
     one.add_argument("--power", type=at_least(2), metavar="Q", help="lp: the power of the loss (default: 4)")
     one.add_argument(
         "--norm", type=norm, metavar="P", help="logistic, lse: the geometry, 2 to inf (default: the method chooses)"
@@ -73,12 +88,19 @@ def add_options(one: argparse.ArgumentParser) -> None:
     one.add_argument("--time-limit", type=above_zero, metavar="SECONDS", help="of solving, reading aside")
     one.add_argument("--maxiter", type=whole, metavar="N", help="iterations at most; minimax: linear programs")
     one.add_argument(
-        "--out", type=folder, metavar="DIR", help="write solution.npz, solution.json, convergence.png there"
+        "--out",
+        type=folder,
+        metavar="DIR",
+        help="write solution.npz, solution.json, predictions.csv and convergence.png there",
     )
-    one.add_argument("--format", choices=list(READERS), help="not by the extension")
+    one.add_argument("--format", choices=[name for name in READERS if name != "text"], help="not by the extension")
     one.add_argument(
         "--header", choices=("auto", "yes", "no"), default="auto", help="csv: does the first line hold names?"
     )
+    one.add_argument(
+        "--decimal", choices=(".", ","), help="csv: the decimal sign (default: a comma where cells are between "
+        "semicolons or tabs, some number has one and none has a point; else the point)"
+    )  # fmt: skip
     one.add_argument(
         "--max-memory", type=memory, default="4G", metavar="SIZE", help="refuse files whose numbers take more, "
         "e.g. 500M (default: 4G)"
@@ -90,9 +112,9 @@ def run(options: argparse.Namespace) -> int:
     """Read, solve, tell, write; the exit code."""
     names = [field.name for field in fields(Settings) if field.name != "progress"]
     settings = Settings(**{name: getattr(options, name) for name in names}, progress=sys.stderr.isatty())
-    misplaced = settings.misplaced()
-    if misplaced:
-        options.usage(misplaced)
+    misplacement = settings.misplacement()
+    if misplacement:
+        options.usage(misplacement)
     try:
         data = read(options.file, _request(options), options.format)
     except FileProblem as problem:
@@ -108,7 +130,7 @@ def run(options: argparse.Namespace) -> int:
         what = "more memory than there is" if isinstance(error, MemoryError) else f"{type(error).__name__}: {error}"
         complain(f"error: {options.file}: solving failed: {what}")
         return FAILED
-    told = say(summary(options.file, settings.problem, solution))
+    told = say(summary(options.file, settings.problem, solution, options.out is not None))
     if options.out is not None:  # also where it could not be told
         told = say(_written(solution, settings, options.file, options.out)) and told
     if not told:
@@ -131,7 +153,12 @@ def _request(options: argparse.Namespace) -> Request:
         cost=options.problem == "transport",
         labels=options.problem == "logistic",
         optional=options.problem == "lse",
+        intercept=bool(options.intercept),
         target=options.target,
+        columns=options.columns or (),
+        drop=options.drop or (),
+        missing=options.missing,
+        decimal=options.decimal,
         header=options.header,
         limit=options.max_memory,
     )
@@ -142,6 +169,15 @@ def problem(text: str) -> str:
     if text not in PROBLEMS and (meant := nearest(text, PROBLEMS)) is not None:
         raise argparse.ArgumentTypeError(f"unknown problem {text!r}; did you mean {meant!r}?")
     return text
+
+
+def names(text: str) -> tuple[str, ...]:
+    """Names between commas; one that has a comma in it is quoted.
+
+    >>> names('age,"dose, mg"')
+    ('age', 'dose, mg')
+    """
+    return tuple(name.strip() for name in next(csv.reader([text], skipinitialspace=True), []))
 
 
 def at_least(least: float) -> Callable[[str], float]:

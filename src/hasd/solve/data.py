@@ -68,7 +68,7 @@ class Table:
 
     def place(self, i: int, j: int) -> str:
         """Where a cell is in the file."""
-        return f"{self.row(i)}, {self.target_name if self.called and j == self.target else column(j, self.names)}"
+        return f"{self.row(i)}, {self.target_name if j == self.target else column(j, self.names)}"
 
     @property
     def target_name(self) -> str:
@@ -224,8 +224,8 @@ def _drop_missing(table: Table, request: Request) -> tuple[Any, list[str]]:
         return frame, []
     if request.missing != "drop":
         i = int(np.argmax(rows))
-        more = f"; {count} rows have such cells" if count > 1 else ""
-        hint = "" if request.cost else " (--missing drop leaves them out)"
+        more = f", one of {count} such rows" if count > 1 else ""
+        hint = "" if request.cost else " (--missing drop leaves such rows out)"
         raise Fault(table.place(i, int(frame.columns[np.argmax(missing[i])])), f"the cell is empty or nan{more}{hint}")
     if count == len(frame):
         raise Fault("", "every row has a missing value; none is left")

@@ -79,7 +79,7 @@ def name_list(names: Any) -> str:
     """
     names = list(names)
     more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
-    return ", ".join(quote(str(name)) for name in names[:LISTED]) + more
+    return ", ".join(quote(str(name)) for name in names[:LISTED]) + more or "none"
 
 
 def size(number: float) -> str:

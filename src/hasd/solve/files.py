@@ -39,8 +39,9 @@ def read(path: str | os.PathLike[str], request: Request, format: str | None = No
     except MemoryError:
         raise FileProblem(name, "", "reading it takes more memory than there is") from None
     except ImportError as error:
-        extra = "sklearn" if "sklearn" in str(error) else "cli"
-        raise FileProblem(name, "", f"reading it needs more: pip install 'hasd[{extra}]' ({gist(error)})") from None
+        library = str(error.name).partition(".")[0]
+        extra = "sklearn" if library == "sklearn" else "cli"
+        raise FileProblem(name, "", f"reading it needs {library}: pip install 'hasd[{extra}]'") from None
     except zipfile.BadZipFile as error:
         raise FileProblem(name, "", f"not an npz archive, or damaged or cut off: {gist(error)}") from None
     except Exception as error:  # parsers of other people (zlib, pyarrow) raise what they like on damaged data

@@ -280,10 +280,10 @@ def read_npz(path: str, request: Request) -> Table | Cost:
             if values is not None and place is not None:
                 raise Fault(f"array '{name}', entry {[*place]} (from 0)", bad(values[place]))
         return with_masses(A, *masses)
-    return _join(A, _find_vector(arrays, target, len(A)), main, target, request)
+    return _join(A, _find_vector(arrays, target, len(A)), target, request)
 
 
-def _join(A: np.ndarray, b: np.ndarray | None, main: str, target: str | None, request: Request) -> Table:
+def _join(A: np.ndarray, b: np.ndarray | None, target: str | None, request: Request) -> Table:
     """A matrix and its target as one table, whose last column is the target."""
     import pandas as pd
 
@@ -291,7 +291,7 @@ def _join(A: np.ndarray, b: np.ndarray | None, main: str, target: str | None, re
     frame[width] = 0.0 if b is None else b
     chosen, last, used = select(replace(request, target=None), None, width + 1)
     called = "none: zeros" if target is None else f"array {quote(target)}"
-    return Table(frame[used], None, chosen, last, f"array {quote(main)}, row {{}} (from 0)".format, called=called)
+    return Table(frame[used], None, chosen, last, called=called)
 
 
 def _find_vector(arrays: dict[str, np.ndarray], name: str | None, length: int) -> np.ndarray | None:

@@ -1,4 +1,4 @@
-"""The figure of a run: value and lower bound over time, and how far they are apart."""
+"""The figure of a run: value and lower bound over time, how far they are apart, and what is left of each row."""
 
 from __future__ import annotations
 
@@ -21,12 +21,13 @@ def plot(solution: FileSolution, problem: str, path: Path) -> None:
 
     look: Any = RC  # matplotlib's stubs want the names spelled out
     with rc_context(look):
-        figure = Figure(figsize=(8.0, 3.6), layout="constrained")
-        left, right = figure.subplots(1, 2)
+        figure = Figure(figsize=(11.0, 3.6), layout="constrained")
+        left, middle, right = figure.subplots(1, 3)
         _values(left, solution)
-        _distance(right, solution)
+        _distance(middle, solution)
+        _rows(right, solution)
         figure.suptitle(f"{problem}: {'solved' if solution.solved else 'not solved'}", fontsize=10)
-        for axes in (left, right):
+        for axes in (left, middle):
             axes.locator_params(axis="x", nbins=6)
         legend_below(figure, left, 3)
         figure.savefig(path)
@@ -82,3 +83,22 @@ def _distance(axes: Any, solution: FileSolution) -> None:
     axes.set(xlabel=unit, ylabel="gap", title="value minus each lower bound")
     if not drawn:
         axes.text(0.5, 0.5, "no lower bound, or no gap left", ha="center", transform=axes.transAxes)
+
+
+def _rows(axes: Any, solution: FileSolution) -> None:
+    """The residuals over the predictions; of labels, the probabilities; of transport, the plan."""
+    table = solution.predictions
+    if "residual" in table:
+        axes.plot(table["prediction"], table["residual"], ".", color=COLORS[0], markersize=4)
+        axes.axhline(0.0, color="0.5", linewidth=0.8)
+        axes.set(xlabel="prediction", ylabel="prediction - target", title="residuals")
+    elif "label" in table:
+        labels = np.unique(table["label"])
+        values = [table["probability"][table["label"] == label] for label in labels]
+        axes.hist(values, bins=np.linspace(0.0, 1.0, 21), color=COLORS[: len(labels)], label=labels)
+        axes.set(xlabel="probability of the label that became +1", ylabel="rows", title="probabilities by label")
+        axes.legend()
+    else:
+        axes.imshow(solution.arrays["plan"], aspect="auto", cmap="Blues")
+        axes.grid(visible=False)
+        axes.set(xlabel="column", ylabel="row", title="plan")

@@ -11,6 +11,7 @@ from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
+from scipy.special import expit
 
 from .data import Cost, Pair
 from .settings import Settings
@@ -52,6 +53,7 @@ class FileSolution:
     scalars: dict[str, Any]  # for solution.json, beside those above
     notes: tuple[str, ...] = ()
     value_label: str = "value"  # in the figure
+    predictions: dict[str, np.ndarray] = field(default_factory=dict)  # for predictions.csv, a column each
 
     @property
     def gap(self) -> float:
@@ -93,6 +95,7 @@ def solve(data: Pair | Cost, settings: Settings) -> FileSolution:
         value_label=found.value_label,
         scalars=found.scalars | {"tol": found.tol, "status": int(res.status), "message": res.message},
         notes=data.notes + found.notes,
+        predictions=_predict(found.arrays["x"], data, settings) if isinstance(data, Pair) else {},
     )
 
 
@@ -263,10 +266,23 @@ def _matrix(data: Pair, settings: Settings) -> Any:
 
 
 def _fit(x: np.ndarray, data: Pair, settings: Settings) -> dict[str, np.ndarray]:
-    """The coefficients, the intercept apart, and the names they go with."""
+    """The coefficients, the intercept apart, and the names they go with; the rows, where some were left out."""
     coefficients = x[:-1] if settings.intercept else x
+    names = data.columns or [f"x{j}" for j in range(len(coefficients))]
     out = {"x": x, "coef": coefficients, "intercept": np.asarray(x[-1] if settings.intercept else 0.0)}
-    return out if data.columns is None else out | {"columns": np.array(data.columns, dtype=str)}
+    out["columns"] = np.array(names, dtype=str)
+    return out if data.rows is None else out | {"rows": data.rows}
+
+
+def _predict(x: np.ndarray, data: Pair, settings: Settings) -> dict[str, np.ndarray]:
+    """What x says of each row: <a_i, x> and how far it is from b_i, or the probability of the label that became +1."""
+    rows = np.arange(len(data.b)) if data.rows is None else data.rows
+    with np.errstate(all="ignore"):
+        product = _matrix(data, settings) @ x
+        if settings.problem != "logistic":
+            return {"row": rows, "target": data.b, "prediction": product, "residual": product - data.b}
+        labels = np.array(data.classes or ("-1", "1"))[(data.b > 0.0).astype(int)]
+        return {"row": rows, "label": labels, "probability": expit(product)}
 
 
 def _arrays(res: Any) -> dict[str, np.ndarray]:

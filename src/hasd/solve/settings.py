@@ -12,6 +12,7 @@ PROBLEMS = {
     "lse": "min over x of alpha log sum_i exp((<a_i, x> - b_i)/alpha) + ridge/2 ||x||^2",
     "transport": "min over plans P with marginals a and b of <C, P> + reg sum P log P",
 }
+FITS = ("minimax", "lp", "logistic", "lse")
 TAKES = {
     "power": ("lp",),
     "norm": ("logistic", "lse"),
@@ -19,7 +20,10 @@ TAKES = {
     "alpha": ("lse",),
     "ridge": ("logistic", "lse"),
     "intercept": ("minimax", "lp", "logistic"),
-    "target": ("minimax", "lp", "logistic", "lse"),
+    "target": FITS,
+    "columns": FITS,
+    "drop": FITS,
+    "missing": FITS,
 }
 """Settings that only some problems have; anything else takes them all."""
 
@@ -30,6 +34,9 @@ class Settings:
 
     problem: str
     target: str | None = None
+    columns: tuple[str, ...] | None = None
+    drop: tuple[str, ...] | None = None
+    missing: str | None = None
     power: float | None = None
     norm: float | None = None  # p of the geometry
     reg: float | None = None
@@ -41,7 +48,7 @@ class Settings:
     maxiter: int | None = None
     progress: bool = False  # somebody is watching
 
-    def misplaced(self) -> str | None:
+    def misplacement(self) -> str | None:
         """One sentence on a setting that this problem does not have."""
         for name, problems in TAKES.items():
             if getattr(self, name) is not None and self.problem not in problems:
