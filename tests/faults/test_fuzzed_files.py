@@ -22,8 +22,7 @@ import pytest
 
 from files import ROWS, A, Y, csv, npy, npz, parquet, put, refused, svm, zipped
 from hasd import cli
-from hasd.solve import FileProblem, Pair, Request, arrays, read, svmlight, table
-from hasd.solve import parquet as parquet_reader
+from hasd.solve import FileProblem, Pair, Request, formats, read
 
 FILES = 1000
 """Of a format; there are ten."""
@@ -88,10 +87,10 @@ FORMATS: dict[str, Callable[[Mutate, random.Random], bytes]] = {
     "unknown": plain(csv(by=" ")),
 }
 HEADERS: tuple[tuple[Any, str], ...] = (
-    (arrays, "check_header"),  # of an npy, also inside an npz
-    (table, "_layout"),  # of a text: the delimiter and the names
-    (svmlight._Rows, "_check_indices"),  # the first row
-    (parquet_reader, "_check_footer"),
+    (np, "load"),  # of an npy, also inside an npz: called once the header is good
+    (formats, "_find_names"),  # of a text
+    (formats, "read_lines"),  # of svmlight, which has none: that it is text
+    (formats, "_check_footer"),  # of a parquet
 )
 """What looks at a header and returns where that is accepted."""
 

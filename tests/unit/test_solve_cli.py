@@ -172,6 +172,7 @@ def test_the_figure(capsys, table, tmp_path):
     solved(capsys, table, "--problem", "minimax", "--out", str(tmp_path / "new" / "folder"))
     assert sorted(path.name for path in (tmp_path / "new" / "folder").iterdir()) == [
         "convergence.png",
+        "predictions.csv",
         "solution.json",
         "solution.npz",
     ]

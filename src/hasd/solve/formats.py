@@ -85,8 +85,10 @@ def read_lines(path: str, limit: float) -> Lines:
     except UnicodeError as error:  # UTF-16 and UTF-32 may raise one that has no start
         number = data.count(b"\n", 0, getattr(error, "start", 0)) + 1
         raise Fault(f"near line {number}", f"not {encoding} text; save it as UTF-8 ({gist(error)})") from None
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    within(8.0 * text.count("\n"), limit, f"{text.count(chr(10))} lines")
     lines = Lines([], [])
-    for number, line in enumerate(text.replace("\r\n", "\n").replace("\r", "\n").split("\n"), 1):
+    for number, line in enumerate(text.split("\n"), 1):
         if len(line) > MAX_LINE or "\0" in line:
             raise Fault(f"line {number}", "binary data, not text" if "\0" in line else f"longer than {size(MAX_LINE)}")
         if line.strip() and not line.lstrip().startswith("#"):
@@ -123,12 +125,12 @@ def _parse_table(lines: Lines, request: Request) -> Table:
     numbers, texts = lines if names is None else (lines.numbers[1:], lines.texts[1:])
     if not texts:
         raise Fault("", "no rows below the names")
-    within(8.0 * width * len(texts), request.limit, f"{len(texts)} rows, {width} columns")
     for number, line in zip(numbers, texts, strict=True):
         cells = len(_split(number, line, delimiter))
         if cells != width:  # pandas would fill the row up
             cut = "; is the file cut off there?" if cells < width and number == numbers[-1] else ""
             raise Fault(f"line {number}", f"{cells} cell{'s'[: cells != 1]} where the first line has {width}{cut}")
+    within(8.0 * width * len(texts), request.limit, f"{len(texts)} rows, {width} columns")
     chosen, target, used = select(request, names, width)
     exact = {"float_precision": "round_trip"} if "float_precision" in inspect.signature(pd.read_csv).parameters else {}
     form = {"sep": delimiter or r"\s+", "decimal": decimal, "header": None, "usecols": used, "skipinitialspace": True}
