@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from .._plots import COLORS, RC, legend_below
+from .faults import quote
 from .problems import FileSolution
 
 WIDE = 100.0
@@ -20,7 +22,8 @@ def plot(solution: FileSolution, problem: str, path: Path) -> None:
     from matplotlib.figure import Figure
 
     look: Any = RC  # matplotlib's stubs want the names spelled out
-    with rc_context(look):
+    with rc_context(look), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of letters in labels that the font does not have
         figure = Figure(figsize=(11.0, 3.6), layout="constrained")
         left, middle, right = figure.subplots(1, 3)
         _values(left, solution)
@@ -95,7 +98,9 @@ def _rows(axes: Any, solution: FileSolution) -> None:
     elif "label" in table:
         labels = np.unique(table["label"])
         values = [table["probability"][table["label"] == label] for label in labels]
-        axes.hist(values, bins=np.linspace(0.0, 1.0, 21), color=COLORS[: len(labels)], label=labels)
+        shown = [quote(label).replace("$", r"\$") for label in labels]  # a dollar begins a formula
+        axes.hist(values, bins=np.linspace(0.0, 1.0, 21), color=COLORS[: len(labels)], label=shown)
+        axes.set_axisbelow(True)
         axes.set(xlabel="probability of the label that became +1", ylabel="rows", title="probabilities by label")
         axes.legend()
     else:
