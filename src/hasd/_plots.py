@@ -5,7 +5,6 @@ The experiments and ``hasd solve`` share it; it imports nothing of the package.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 RC: dict[str, Any] = {
@@ -25,30 +24,6 @@ RC: dict[str, Any] = {
 """Used inside matplotlib's rc_context only: nobody else's settings change."""
 
 
-@dataclass(frozen=True)
-class Curve:
-    """How a method is drawn and called."""
-
-    short: str  # in tables
-    label: str  # in legends
-    color: str
-    dashes: Any  # a matplotlib linestyle
-
-    @property
-    def keywords(self) -> dict[str, Any]:
-        """For ``ax.plot``."""
-        return {"color": self.color, "linestyle": self.dashes, "label": self.label}
-
-
-METHODS = {
-    "gradient-descent": Curve("GD", "GD", "#999999", ":"),
-    "agd": Curve("AGD", "AGD", "#0072B2", "--"),
-    "linear-coupling": Curve("LC", "LC, ℓ∞", "#009E73", "-."),
-    "hasd-paper": Curve("HASD", "HASD, ℓ∞ (the paper's)", "#D55E00", "-"),
-    "hasd": Curve("HASD tight (ours)", "HASD, tight form (ours, not in the paper)", "black", (0, (6, 1, 1, 1, 1, 1))),
-}
-AXES = {"iterations": "iteration", "evaluations": "nfev"}
-"""What a budget is counted in, and the column that counts it."""
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "black")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from files import ROWS, A, Y, csv, header, npy, npz, parquet, put, refused, svm, zipped
-from hasd.solve import Cost, FileProblem, Pair, Request, read
+from hasd.solve import Cost, FileProblem, Pair, Settings, read
 
 # ---------------------------------------------------------------------------------------------------- good, if odd
 
@@ -60,7 +60,7 @@ from hasd.solve import Cost, FileProblem, Pair, Request, read
     ],
 )
 def test_read(tmp_path, name, data):
-    pair = read(put(tmp_path, name, data), Request())
+    pair = read(put(tmp_path, name, data), Settings("minimax"))
     assert isinstance(pair, Pair)
     dense = pair.A if isinstance(pair.A, np.ndarray) else pair.A.toarray()
     assert dense.dtype == pair.b.dtype == np.float64 and dense.dtype.isnative
@@ -69,7 +69,7 @@ def test_read(tmp_path, name, data):
 
 
 def test_parquet_is_read(tmp_path):
-    pair = read(put(tmp_path, "t.parquet", parquet()), Request(target="a"))
+    pair = read(put(tmp_path, "t.parquet", parquet()), Settings("minimax", target="a"))
     np.testing.assert_array_equal(pair.A, ROWS[:, 1:])
     np.testing.assert_array_equal(pair.b, A[:, 0])
     assert pair.columns == ("b", "c", "y")
@@ -78,12 +78,12 @@ def test_parquet_is_read(tmp_path):
 def test_float32_and_integers_become_float64(tmp_path):
     for dtype in (np.float16, np.float32, np.int8, np.uint64, ">i4", bool):
         values = (ROWS > 0).astype(dtype)
-        assert read(put(tmp_path, "x.npy", npy(values)), Request()).A.dtype == np.float64
+        assert read(put(tmp_path, "x.npy", npy(values)), Settings("minimax")).A.dtype == np.float64
 
 
 @pytest.mark.parametrize(("target", "column"), [("a", 0), ("0", 0), ("-1", 3), ("2", 2), (None, 3), ("y", 3)])
 def test_the_target_by_name_and_by_index(tmp_path, target, column):
-    pair = read(put(tmp_path, "t.csv", csv()), Request(target=target))
+    pair = read(put(tmp_path, "t.csv", csv()), Settings("minimax", target=target))
     np.testing.assert_array_equal(pair.b, ROWS[:, column])
     np.testing.assert_array_equal(pair.A, np.delete(ROWS, column, axis=1))
 
@@ -100,20 +100,20 @@ def test_the_target_by_name_and_by_index(tmp_path, target, column):
 @pytest.mark.parametrize("names", ["", "a,b,c,label\n"])
 def test_two_labels_of_any_kind(tmp_path, words, expected, note, names):
     text = names + "".join(f"1,{i},2,{words[i % 2]}\n" for i in range(6))
-    pair = read(put(tmp_path, "t.csv", text.encode()), Request(labels=True))
+    pair = read(put(tmp_path, "t.csv", text.encode()), Settings("logistic"))
     assert pair.b.tolist() == list(expected) * 3
     assert note in " ".join(pair.notes)
 
 
 def test_words_in_parquet_and_numbers_in_npz_are_labels(tmp_path):
     words = parquet(x=A[:, 0], kind=["b", "a"] * 3)
-    assert read(put(tmp_path, "t.parquet", words), Request(labels=True)).b.tolist() == [1, -1] * 3
+    assert read(put(tmp_path, "t.parquet", words), Settings("logistic")).b.tolist() == [1, -1] * 3
     both = npz(X=A, y=np.array([7, 5] * 3), b=Y)
-    assert read(put(tmp_path, "t.npz", both), Request(labels=True)).b.tolist() == [1, -1] * 3
+    assert read(put(tmp_path, "t.npz", both), Settings("logistic")).b.tolist() == [1, -1] * 3
 
 
 def test_costs(tmp_path):
-    request, C = Request(cost=True), np.arange(6.0).reshape(2, 3)
+    request, C = Settings("transport"), np.arange(6.0).reshape(2, 3)
     for name, data in (("c.npy", npy(C)), ("c.csv", csv(C, names="")), ("c.npz", npz(C=C)), ("d.npz", npz(cost=C))):
         cost = read(put(tmp_path, name, data), request)
         assert isinstance(cost, Cost)
@@ -183,7 +183,10 @@ def test_bad_tables(tmp_path, data, message):
         (b"# x\n1 1:2\n1 1:3 4:inf\n", "line 3: a value is inf"),
         (b"1 99999999999:1\n", "line 1: not a row of rising index:value pairs: OverflowError"),
         (b"1 " + b"9" * 5000 + b":1\n", "not a row of rising"),
-        (b"1 2147483646:1\n", "index 2147483646: needs 1.02e+03 GiB of memory, above the limit of 4 GiB (--max-memory)"),
+        (
+            b"1 2147483646:1\n",
+            "index 2147483646: needs 1.02e+03 GiB of memory, above the limit of 4 GiB (--max-memory)",
+        ),
         (b"1\n-1\n", "no index:value pair in any row"),
         (b"#\n", "no rows"),
         (b"1 1:2\n\x00", "line 2: binary data"),
@@ -251,7 +254,10 @@ def test_bad_npy(tmp_path, data, message):
         (npz(A=A, v=Y), "no array 'b' or 'y' or 'target'; the arrays are 'A', 'v'"),
         (npz(b=Y, v=Y), "no array 'A' or 'X'; the arrays are 'b', 'v'"),
         (npz(A=np.where(A[2, 1] == A, np.inf, A), b=Y), "row 2 (from 0), column 2: the cell is inf"),
-        (npz(A=A, b=np.where(Y > 0, Y, np.nan)), "row 1 (from 0), array 'b': the cell is empty or nan, one of 2 such rows"),
+        (
+            npz(A=A, b=np.where(Y > 0, Y, np.nan)),
+            "row 1 (from 0), array 'b': the cell is empty or nan, one of 2 such rows",
+        ),
         (zipped(("A.npy", npz(A=A)), ("b.npy", npy(Y))), "array 'A': not an npy array"),
         (zipped(("inner.npz", npz(A=A, b=Y)), ("readme.txt", b"")), "no array 'A' or 'X'; the arrays are none"),
         (zipped(("../A.npy", npy(A)), ("b.npy", npy(Y))), "no array 'A' or 'X'; the arrays are '../A', 'b'"),
@@ -267,7 +273,7 @@ def test_names_that_occur_twice(tmp_path):
     with pytest.warns(UserWarning, match="Duplicate name"):
         data = zipped(("A.npy", npy(A)), ("A.npy", npy(A)), ("b.npy", npy(Y)))
     assert "member 'A.npy': damaged, or not by NumPy" in refused(put(tmp_path, "t.npz", data))
-    assert "names 2 columns" in refused(put(tmp_path, "t.csv", csv(names="a,a,b,y")), Request(target="a"))
+    assert "names 2 columns" in refused(put(tmp_path, "t.csv", csv(names="a,a,b,y")), Settings("minimax", target="a"))
 
 
 def test_a_flipped_bit_is_noticed(tmp_path):
@@ -317,20 +323,26 @@ def test_parquet_without_pyarrow(tmp_path, monkeypatch):
 )
 def test_bad_labels(tmp_path, values, message):
     text = "".join(f"{i},{value}\n" for i, value in enumerate(values))
-    assert message in refused(put(tmp_path, "t.csv", text.encode()), Request(labels=True))
+    assert message in refused(put(tmp_path, "t.csv", text.encode()), Settings("logistic"))
 
 
 def test_labels_of_an_array(tmp_path):
     path = put(tmp_path, "t.npz", npz(X=A, y=np.arange(6)))
     message = "array 'y': 6 different values ('0', '1', '2', '3', '4', '5'); logistic needs two classes"
-    assert message in refused(path, Request(labels=True))
+    assert message in refused(path, Settings("logistic"))
 
 
 @pytest.mark.parametrize("target", ["z", "4", "-5", "1.5", "", "9" * 5000])
 def test_a_target_that_is_not_there(tmp_path, target):
-    assert "the columns are 'a', 'b', 'c', 'y'" in refused(put(tmp_path, "t.csv", csv()), Request(target=target))
-    assert "4 columns and no names" in refused(put(tmp_path, "n.csv", csv(names="")), Request(target=target))
-    assert "the arrays are 'A', 'b'" in refused(put(tmp_path, "t.npz", npz(A=A, b=Y)), Request(target=target))
+    assert "the columns are 'a', 'b', 'c', 'y'" in refused(
+        put(tmp_path, "t.csv", csv()), Settings("minimax", target=target)
+    )
+    assert "4 columns and no names" in refused(
+        put(tmp_path, "n.csv", csv(names="")), Settings("minimax", target=target)
+    )
+    assert "the arrays are 'A', 'b'" in refused(
+        put(tmp_path, "t.npz", npz(A=A, b=Y)), Settings("minimax", target=target)
+    )
 
 
 @pytest.mark.parametrize(
@@ -345,7 +357,7 @@ def test_a_target_that_is_not_there(tmp_path, target):
     ],
 )
 def test_bad_costs(tmp_path, arrays, message):
-    assert message in refused(put(tmp_path, "t.npz", npz(**arrays)), Request(cost=True))
+    assert message in refused(put(tmp_path, "t.npz", npz(**arrays)), Settings("transport"))
 
 
 def test_no_file_at_all(tmp_path):
@@ -354,7 +366,7 @@ def test_no_file_at_all(tmp_path):
     assert "cannot be read" in refused(f"{tmp_path}/\0.csv")
     assert "standard input is not read" in refused("-")
     with pytest.raises(FileProblem, match=r"^'': No such file"):
-        read("", Request())
+        read("", Settings("minimax"))
     put(tmp_path, "file.csv", csv())
     assert "Not a directory" in refused(str(tmp_path / "file.csv" / "x.csv"))
 
@@ -379,4 +391,4 @@ def test_permission_denied_as_root(tmp_path, monkeypatch):
     path = put(tmp_path, "t.csv", csv())
     monkeypatch.setattr("builtins.open", deny)
     with pytest.raises(FileProblem, match="Permission denied"):
-        read(path, Request())
+        read(path, Settings("minimax"))

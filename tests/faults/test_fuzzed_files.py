@@ -22,19 +22,13 @@ import pytest
 
 from files import ROWS, A, Y, csv, npy, npz, parquet, put, refused, svm, zipped
 from hasd import cli
-from hasd.solve import FileProblem, Pair, Request, formats, read
+from hasd.solve import FileProblem, Pair, Settings, formats, read
 
 FILES = 1000
 """Of a format; there are ten."""
 SECONDS = 30.0
 """Of processor time that a format's files may take together; they take two or three."""
-PROBLEMS = {
-    "minimax": Request(),
-    "lp": Request(),
-    "logistic": Request(labels=True),
-    "lse": Request(optional=True),
-    "transport": Request(cost=True),
-}
+PROBLEMS = {name: Settings(name) for name in ("minimax", "lp", "logistic", "lse", "transport")}
 JUNK = (b"nan", b"inf", b",", b";", b"\n", b"\r", b'"', b"1e999", b"-1:", b":", b"9" * 20, b"\xff" * 4, bytes(8), b"#")
 
 Mutate = Callable[[bytes], bytes]
@@ -112,7 +106,7 @@ def count_headers(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     return passed
 
 
-def check_read(path: Path, request: Request) -> bool:
+def check_read(path: Path, request: Settings) -> bool:
     """Whether it is read: then what is read is finite and fits together; else one printable line says why not."""
     try:
         data = read(path, request)
@@ -182,7 +176,7 @@ def test_whichever_bit_is_flipped_an_archive_is_refused_or_read_right(tmp_path):
         flipped = bytearray(data)
         flipped[bit // 8] ^= 1 << bit % 8
         try:
-            pair = read(put(tmp_path, "t.npz", bytes(flipped)), Request())
+            pair = read(put(tmp_path, "t.npz", bytes(flipped)), Settings("minimax"))
         except FileProblem:
             refusals += 1
             continue

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from files import Y, header, npy, parquet, put, refused, zipped
-from hasd.solve import Request
+from hasd.solve import Settings
 
 
 class Trap:
@@ -86,7 +86,7 @@ def test_memory_and_time_are_bounded(tmp_path, monkeypatch, name, data, message)
     tracemalloc.start()
     began = time.process_time()
     try:
-        assert message in refused(path, Request(limit=2**20))
+        assert message in refused(path, Settings("minimax", max_memory=2**20))
         assert tracemalloc.get_traced_memory()[1] < 16 * 2**20
     finally:
         tracemalloc.stop()

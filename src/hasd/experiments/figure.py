@@ -17,12 +17,12 @@ from typing import Any
 import numpy as np
 
 from .._minimize import minimize
-from .._plots import AXES
 from .experiment import Experiment, seed, size
 from .figure_plot import PLOTS
 from .figure_report import report
 from .problems import problem, unbounded
 from .reference import Reference, reference
+from .style import AXES
 from .tables import Rows, Tables, first
 from .workers import Workers
 

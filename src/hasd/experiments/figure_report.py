@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .._plots import AXES, METHODS
+from .style import AXES, METHODS
 from .tables import Rows, Tables, column, first, group, markdown, short
 
 LEVELS = (1e-1, 1e-2, 1e-4, 1e-6, 1e-8)

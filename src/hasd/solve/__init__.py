@@ -4,8 +4,9 @@
 target of what they read; `problems` calls the solvers; `summary`, `write` and `plot` tell.
 """
 
-from .data import Cost, Pair, Request
+from .data import Cost, Pair
 from .faults import FileProblem
 from .files import read
+from .settings import Settings
 
-__all__ = ["Cost", "FileProblem", "Pair", "Request", "read"]
+__all__ = ["Cost", "FileProblem", "Pair", "Settings", "read"]

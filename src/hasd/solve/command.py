@@ -11,7 +11,6 @@ from dataclasses import fields
 from pathlib import Path
 
 from .._checks import nearest
-from .data import Request
 from .faults import FileProblem
 from .files import read
 from .folder import folder, make_folder
@@ -29,7 +28,8 @@ problems:
 {problems}
 
 formats, by extension (.gz and .bz2 around a text are undone) or --format:
-  csv       a table; names in the first line or none; comma, semicolon, tab or blanks
+  csv       a table; names in the first line or none; comma, semicolon, tab or blanks.  A decimal comma is taken for
+            one without --decimal where cells are between semicolons or tabs and no number has a point
   npz       arrays A or X and b, y or target; transport: C and, if not uniform, a and b; one array alone is a table
   npy       a table
   svmlight  .svm, .svmlight, .libsvm: sparse rows "target index:value ..."
@@ -61,50 +61,31 @@ def add_options(one: argparse.ArgumentParser) -> None:
     one.add_argument("file", metavar="FILE", help="the data")
     one.add_argument("--problem", type=problem, choices=list(PROBLEMS), required=True, help="what is to be solved")
     one.add_argument(
-        "--target", metavar="COLUMN", help="name or index (from 0; -1: the last) of the column that is b or y, in an "
-        "npz the array's name (default: the last column)"
-    )  # fmt: skip
+        "--target", metavar="COLUMN", help="what b or y is, by name or index (from 0; default: -1, the last)"
+    )
     one.add_argument("--columns", type=names, metavar="A,B,...", help="use these columns only, by name or index")
     one.add_argument("--drop", type=names, metavar="A,B,...", help="leave these columns out")
     one.add_argument(
-        "--missing", choices=("refuse", "drop"), help="rows with an empty cell: refuse the file (default), or drop them"
+        "--missing",
+        choices=("refuse", "drop"),
+        help="a row with an empty cell: refuse the file (default), or drop the row",
     )
-    one.add_argument("--power", type=at_least(2), metavar="Q", help="lp: the power of the loss (default: 4)")
-    one.add_argument(
-        "--norm", type=norm, metavar="P", help="logistic, lse: the geometry, 2 to inf (default: the method chooses)"
-    )
-    one.add_argument(
-        "--reg", type=above_zero, help="transport: the entropy's weight (default: 1%% of the costs' range)"
-    )
-    one.add_argument("--alpha", type=above_zero, help="lse: the smoothing (default: 1)")
-    one.add_argument("--ridge", type=at_least(0), help="logistic, lse: the weight of ||x||^2/2 (default: 0)")
-    one.add_argument(
-        "--intercept", action=argparse.BooleanOptionalAction, help="add a column of ones (default: the data as it is)"
-    )
-    one.add_argument(
-        "--tol", type=above_zero, help="what to reach.  minimax, lp: the relative gap (default: 1e-9, 1e-8); logistic, "
-        "lse: the gradient's norm over that at 0 (1e-8); transport: the error of the marginals (1e-6)"
-    )  # fmt: skip
-    one.add_argument("--time-limit", type=above_zero, metavar="SECONDS", help="of solving, reading aside")
-    one.add_argument("--maxiter", type=whole, metavar="N", help="iterations at most; minimax: linear programs")
-    one.add_argument(
-        "--out",
-        type=folder,
-        metavar="DIR",
-        help="write solution.npz, solution.json, predictions.csv and convergence.png there",
-    )
+    one.add_argument("--intercept", action=argparse.BooleanOptionalAction, help="add a column of ones (default: no)")
+    for name, kind, metavar, text in NUMBERS:
+        one.add_argument(name, type=kind, metavar=metavar, help=text)
+    one.add_argument("--out", type=folder, metavar="DIR", help="write the answer there (see below)")
     one.add_argument("--format", choices=[name for name in READERS if name != "text"], help="not by the extension")
     one.add_argument(
         "--header", choices=("auto", "yes", "no"), default="auto", help="csv: does the first line hold names?"
     )
+    one.add_argument("--decimal", choices=(".", ","), help="csv: the decimal sign (default: see below)")
     one.add_argument(
-        "--decimal", choices=(".", ","), help="csv: the decimal sign (default: a comma where cells are between "
-        "semicolons or tabs, some number has one and none has a point; else the point)"
-    )  # fmt: skip
-    one.add_argument(
-        "--max-memory", type=memory, default="4G", metavar="SIZE", help="refuse files whose numbers take more, "
-        "e.g. 500M (default: 4G)"
-    )  # fmt: skip
+        "--max-memory",
+        type=memory,
+        default="4G",
+        metavar="SIZE",
+        help="refuse files whose numbers take more (default: 4G)",
+    )
     one.set_defaults(usage=one.error)
 
 
@@ -116,7 +97,7 @@ def run(options: argparse.Namespace) -> int:
     if misplacement:
         options.usage(misplacement)
     try:
-        data = read(options.file, _request(options), options.format)
+        data = read(options.file, settings, options.format)
     except FileProblem as problem:
         complain(f"error: {problem}")
         return BAD_FILE
@@ -148,22 +129,6 @@ def _written(solution: FileSolution, settings: Settings, name: str, out: Path) -
     return f"{line}\n{row('note', note)}" if note else line
 
 
-def _request(options: argparse.Namespace) -> Request:
-    return Request(
-        cost=options.problem == "transport",
-        labels=options.problem == "logistic",
-        optional=options.problem == "lse",
-        intercept=bool(options.intercept),
-        target=options.target,
-        columns=options.columns or (),
-        drop=options.drop or (),
-        missing=options.missing,
-        decimal=options.decimal,
-        header=options.header,
-        limit=options.max_memory,
-    )
-
-
 def problem(text: str) -> str:
     """A problem's name; where it is misspelt, the one that was probably meant.  argparse refuses all others."""
     if text not in PROBLEMS and (meant := nearest(text, PROBLEMS)) is not None:
@@ -180,32 +145,16 @@ def names(text: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in next(csv.reader([text], skipinitialspace=True), []))
 
 
-def at_least(least: float) -> Callable[[str], float]:
-    """A type for argparse: finite numbers from this one on."""
+def number(least: float, what: str) -> Callable[[str], float]:
+    """A type for argparse: numbers from ``least`` on, infinity where ``what``, their description, has it."""
 
-    def number(text: str) -> float:
+    def parse(text: str) -> float:
         value = _float(text)
-        if not (least <= value < math.inf):
-            raise argparse.ArgumentTypeError(f"must be a finite number of at least {least}, got {text!r}")
+        if not least <= value or (value == math.inf and "inf" not in what):
+            raise argparse.ArgumentTypeError(f"must be a {what}, got {text!r}")
         return value
 
-    return number
-
-
-def above_zero(text: str) -> float:
-    """A positive finite number."""
-    value = _float(text)
-    if not 0.0 < value < math.inf:
-        raise argparse.ArgumentTypeError(f"must be a finite number above 0, got {text!r}")
-    return value
-
-
-def norm(text: str) -> float:
-    """A norm's p."""
-    value = _float(text)
-    if not value >= 2.0:
-        raise argparse.ArgumentTypeError(f"must be a number from 2 to inf, got {text!r}")
-    return value
+    return parse
 
 
 def whole(text: str) -> int:
@@ -234,3 +183,17 @@ def _float(text: str) -> float:
         return float(text)
     except ValueError:
         return math.nan
+
+
+above_zero = number(math.nextafter(0.0, 1.0), "finite number above 0")
+NUMBERS: tuple[tuple[str, Callable[[str], float], str, str], ...] = (
+    ("--power", number(2.0, "finite number of at least 2"), "Q", "lp: the power of the loss (default: 4)"),
+    ("--norm", number(2.0, "number from 2 to inf"), "P", "logistic, lse: the geometry (default: the method chooses)"),
+    ("--reg", above_zero, "REG", "transport: the entropy's weight (default: 1%% of the costs' range)"),
+    ("--alpha", above_zero, "ALPHA", "lse: the smoothing (default: 1)"),
+    ("--ridge", number(0.0, "finite number of at least 0"), "RIDGE", "logistic, lse: weight of ||x||^2/2 (default: 0)"),
+    ("--tol", above_zero, "TOL", "what to reach: the relative gap (minimax 1e-9, lp 1e-8), the gradient's norm over "
+     "that at 0 (logistic, lse 1e-8), the error of the marginals (transport 1e-6)"),
+    ("--time-limit", above_zero, "SECONDS", "of solving, reading aside"),
+    ("--maxiter", whole, "N", "iterations at most; minimax: linear programs"),
+)  # fmt: skip

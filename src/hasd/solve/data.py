@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from .faults import Fault, bad, first_bad, name_list, quote, within
+from .settings import Settings
 
 MASS_ERROR = 1e-9
 """What the sums of the masses may differ by, relative."""
@@ -27,30 +28,6 @@ NUMERIC = "biuf"
 """Kinds of NumPy types: booleans, integers, floating-point numbers."""
 Names = tuple[str, ...] | None
 """Of columns; None where the file has none."""
-
-
-@dataclass(frozen=True)
-class Request:
-    """What the problem needs to be read, and how."""
-
-    cost: bool = False  # a cost matrix and two masses, instead of a matrix and a target
-    labels: bool = False  # the target has two classes, which may be words
-    optional: bool = False  # the target may be absent
-    intercept: bool = False  # a column of ones will be added: categories leave their first level out
-    target: str | None = None  # the column or array that is the target; None: the last, or the usual names
-    columns: tuple[str, ...] = ()  # the only ones to use; none: all
-    drop: tuple[str, ...] = ()  # columns to leave out
-    missing: str | None = None  # "drop" leaves rows with missing values out, anything else refuses them
-    header: str = "auto"  # of a text table: yes, no or auto
-    decimal: str | None = None  # of a text table: the decimal sign; None: by what is there
-    limit: float = 4 * 2**30  # bytes that the numbers may take in memory
-
-    @property
-    def vector_names(self) -> tuple[str, ...]:
-        """The arrays that may be the target, the likelier first."""
-        if self.target is not None:
-            return (self.target,)
-        return ("y", "b", "target") if self.labels else ("b", "y", "target")
 
 
 @dataclass(frozen=True)
@@ -127,15 +104,15 @@ def find_column(text: str | None, names: Names, width: int, option: str = "--tar
     raise Fault("", f"{option} {quote(text)} is not there: {there}")
 
 
-def select(request: Request, names: Names, width: int) -> tuple[list[int], int | None, list[int]]:
+def select(settings: Settings, names: Names, width: int) -> tuple[list[int], int | None, list[int]]:
     """The columns of the matrix, the target's (None for a cost matrix), and both in the file's order."""
-    if request.cost:
+    if settings.problem == "transport":
         return [*range(width)], None, [*range(width)]
     if width < 2:
         raise Fault("", f"{width} column; a target and at least one more are needed")
-    target = find_column(request.target, names, width)
-    chosen = [find_column(one, names, width, "--columns") for one in request.columns] or range(width)
-    left_out = {find_column(one, names, width, "--drop") for one in request.drop}
+    target = find_column(settings.target, names, width)
+    chosen = [find_column(one, names, width, "--columns") for one in settings.columns or ()] or range(width)
+    left_out = {find_column(one, names, width, "--drop") for one in settings.drop or ()}
     if target in left_out:
         raise Fault("", f"--drop: {column(target, names)} is the target")
     kept = [j for j in dict.fromkeys(chosen) if j != target and j not in left_out]
@@ -159,27 +136,25 @@ def is_number(cell: str | None, decimal: str = ".") -> bool:
     return True
 
 
-def make_pair(table: Table, request: Request) -> Pair:
+def make_pair(table: Table, settings: Settings) -> Pair:
     """The target, and the other columns as numbers."""
-    frame, notes = _drop_missing(table, request)
-    b, classes = np.zeros(len(frame)), None
-    if table.target is not None:
-        column_of_target = frame[table.target]
-        if column_of_target.dtype.kind in NUMERIC or not request.labels:
-            b = _matrix(table, frame, [table.target], False, request.limit)[0][:, 0]
-        if request.labels:
-            b, classes, said = make_labels(column_of_target, table.target_name)
-            notes += said
-    A, names, expanded = _matrix(table, frame, table.chosen, True, request.limit, request.intercept)
+    frame, notes = _drop_missing(table, settings)
+    target, labels, classes = frame[table.target], settings.problem == "logistic", None
+    if target.dtype.kind in NUMERIC or not labels:
+        b = _matrix(table, frame, [int(target.name)], False, settings.max_memory)[0][:, 0]
+    if labels:
+        b, classes, said = make_labels(target, table.target_name)
+        notes += said
+    A, names, expanded = _matrix(table, frame, table.chosen, True, settings.max_memory, bool(settings.intercept))
     unnamed = [j + 1 for j in table.chosen if table.names and table.names[j] in UNNAMED]
     notes += [f"Column {j} has no name (a row number?) and was taken as data." for j in unnamed[:3]] + expanded
     rows = None if len(frame) == len(table.frame) else frame.index.to_numpy()
     return Pair(A, b, table.target_name, names, (*table.notes, *notes), classes, rows)
 
 
-def make_cost(table: Table, request: Request) -> Cost:
+def make_cost(table: Table, settings: Settings) -> Cost:
     """The table as a cost matrix, with uniform masses."""
-    return with_masses(_matrix(table, _drop_missing(table, request)[0], table.chosen, False, request.limit)[0])
+    return with_masses(_matrix(table, _drop_missing(table, settings)[0], table.chosen, False, settings.max_memory)[0])
 
 
 def with_masses(C: np.ndarray, a: np.ndarray | None = None, b: np.ndarray | None = None) -> Cost:
@@ -212,7 +187,7 @@ def make_labels(values: Any, place: str) -> tuple[np.ndarray, tuple[str, str], l
     return 2.0 * codes - 1.0, (names[0], names[1]), [] if numeric and list(found) == [-1, 1] else said
 
 
-def _drop_missing(table: Table, request: Request) -> tuple[Any, list[str]]:
+def _drop_missing(table: Table, settings: Settings) -> tuple[Any, list[str]]:
     """The rows that have all their values; where some have not, the first is named or all of them are left out."""
     frame = table.frame
     if not len(frame):
@@ -222,10 +197,10 @@ def _drop_missing(table: Table, request: Request) -> tuple[Any, list[str]]:
     count = int(rows.sum())
     if count == 0:
         return frame, []
-    if request.missing != "drop":
+    if settings.missing != "drop":
         i = int(np.argmax(rows))
         more = f", one of {count} such rows" if count > 1 else ""
-        hint = "" if request.cost else " (--missing drop leaves such rows out)"
+        hint = "" if settings.problem == "transport" else " (--missing drop leaves such rows out)"
         raise Fault(table.place(i, int(frame.columns[np.argmax(missing[i])])), f"the cell is empty or nan{more}{hint}")
     if count == len(frame):
         raise Fault("", "every row has a missing value; none is left")

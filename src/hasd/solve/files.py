@@ -9,9 +9,10 @@ import warnings
 import zipfile
 from pathlib import Path
 
-from .data import Cost, Pair, Request, Table, make_cost, make_pair
+from .data import Cost, Pair, Table, make_cost, make_pair
 from .faults import Fault, FileProblem, gist, within
 from .formats import READERS
+from .settings import Settings
 
 EXTENSIONS = {"tsv": "csv", "svm": "svmlight", "libsvm": "svmlight", "pq": "parquet"} | {name: name for name in READERS}
 UNREAD = ("xlsx", "xls", "ods", "json", "jsonl", "mat", "h5", "hdf5", "arff", "feather", "pkl", "pickle")
@@ -20,17 +21,17 @@ MAGIC = {b"\x93NUMPY": "npy", b"PK\x03\x04": "npz", b"PAR1": "parquet"}
 """First bytes, for files whose extension says nothing."""
 
 
-def read(path: str | os.PathLike[str], request: Request, format: str | None = None) -> Pair | Cost:
+def read(path: str | os.PathLike[str], settings: Settings, format: str | None = None) -> Pair | Cost:
     """The data of a file; a `FileProblem` where there is none to be had, and no other exception."""
     name = os.fspath(path)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of other people's parsers: a file is good or it is refused
-            _check_file(name, request.limit)
-            contents = READERS[format or guess(name)](name, request)
+            _check_file(name, settings.max_memory)
+            contents = READERS[format or guess(name)](name, settings)
             if not isinstance(contents, Table):
                 return contents
-            return make_cost(contents, request) if request.cost else make_pair(contents, request)
+            return make_cost(contents, settings) if settings.problem == "transport" else make_pair(contents, settings)
     except Fault as fault:
         raise FileProblem(name, fault.place, fault.text) from None
     except OSError as error:

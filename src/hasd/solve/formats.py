@@ -23,8 +23,9 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 from numpy.lib import format as npy
 
-from .data import NUMERIC, Cost, Names, Pair, Request, Table, column, is_number, make_labels, select, with_masses
+from .data import NUMERIC, Cost, Names, Pair, Table, column, is_number, make_labels, select, with_masses
 from .faults import Fault, bad, first_bad, gist, name_list, quote, size, within
+from .settings import Settings
 
 MAX_LINE = 2**24
 """Characters of one line: its cells take about twenty times that while they are split."""
@@ -99,29 +100,25 @@ def read_lines(path: str, limit: float) -> Lines:
     return lines
 
 
-def read_text(path: str, request: Request) -> Table | Pair:
+def read_text(path: str, settings: Settings) -> Table | Pair:
     """A text whose extension says nothing: its first row tells what it is."""
-    lines = read_lines(path, request.limit)
-    return _parse_sparse(lines, request) if SPARSE.match(lines.texts[0]) else _parse_table(lines, request)
+    lines = read_lines(path, settings.max_memory)
+    return _parse_sparse(lines, settings) if SPARSE.match(lines.texts[0]) else _parse_table(lines, settings)
 
 
-def _parse_table(lines: Lines, request: Request) -> Table:
+def _parse_table(lines: Lines, settings: Settings) -> Table:
     """Comma, semicolon, tab or blanks between the cells, with or without a line of names."""
     import pandas as pd
 
-    allowed = DELIMITERS.replace(",", "") if request.decimal == "," else DELIMITERS
+    allowed = DELIMITERS.replace(",", "") if settings.decimal == "," else DELIMITERS
     samples = lines.texts[1::-1]  # the second line first, as names may hold anything
     delimiter = next((one for line in samples for one in allowed if one in line), None)
-    commas = (
-        delimiter in (";", "\t") and any(map(COMMA.search, lines.texts)) and not any(map(POINT.search, lines.texts))
+    comma, point = (delimiter in (";", "\t") and any(map(sign.search, lines.texts)) for sign in (COMMA, POINT))
+    decimal = settings.decimal or ("," if comma and not point else ".")
+    note = (
+        "" if decimal == (settings.decimal or ".") else "Commas were read as decimal commas; --decimal . refuses them."
     )
-    decimal = request.decimal or (",", ".")[not commas]
-    notes = (
-        ()
-        if decimal == (request.decimal or ".")
-        else ("Commas were read as decimal commas; --decimal . refuses them.",)
-    )
-    names, width = _find_names(lines, delimiter, decimal, request)
+    names, width = _find_names(lines, delimiter, decimal, settings)
     numbers, texts = lines if names is None else (lines.numbers[1:], lines.texts[1:])
     if not texts:
         raise Fault("", "no rows below the names")
@@ -130,14 +127,14 @@ def _parse_table(lines: Lines, request: Request) -> Table:
         if cells != width:  # pandas would fill the row up
             cut = "; is the file cut off there?" if cells < width and number == numbers[-1] else ""
             raise Fault(f"line {number}", f"{cells} cell{'s'[: cells != 1]} where the first line has {width}{cut}")
-    within(8.0 * width * len(texts), request.limit, f"{len(texts)} rows, {width} columns")
-    chosen, target, used = select(request, names, width)
+    within(8.0 * width * len(texts), settings.max_memory, f"{len(texts)} rows, {width} columns")
+    chosen, target, used = select(settings, names, width)
     exact = {"float_precision": "round_trip"} if "float_precision" in inspect.signature(pd.read_csv).parameters else {}
     form = {"sep": delimiter or r"\s+", "decimal": decimal, "header": None, "usecols": used, "skipinitialspace": True}
     frame = pd.read_csv(io.StringIO("\n".join(texts)), skip_blank_lines=False, low_memory=False, **form, **exact)
     if len(frame) != len(texts):
         raise Fault("", "quotes that cannot be read")
-    return Table(frame, names, chosen, target, lambda i: f"line {numbers[i]}", decimal, notes)
+    return Table(frame, names, chosen, target, lambda i: f"line {numbers[i]}", decimal, (note,) if note else ())
 
 
 def _split(number: int, line: str, delimiter: str | None) -> list[str]:
@@ -150,18 +147,18 @@ def _split(number: int, line: str, delimiter: str | None) -> list[str]:
         raise Fault(f"line {number}", f"quotes that cannot be read: {gist(error)}") from None
 
 
-def _find_names(lines: Lines, delimiter: str | None, decimal: str, request: Request) -> tuple[Names, int]:
+def _find_names(lines: Lines, delimiter: str | None, decimal: str, settings: Settings) -> tuple[Names, int]:
     """The names, where the first line holds them, and how many columns there are.
 
     A line of names has no number in it, a row nothing else; what is half of each is refused, never guessed.
     """
     number = lines.numbers[0]
     cells = tuple(cell.strip() for cell in _split(number, lines.texts[0], delimiter))
-    asked = {request.target, *request.columns, *request.drop} & {*cells}
-    if request.header != "auto" or any(not is_number(name) for name in asked):
-        return (None if request.header == "no" else cells), len(cells)
-    index = request.target or "-1"
-    label = int(index) % len(cells) if request.labels and re.fullmatch(r"-?\d{1,9}", index) else None
+    asked = {settings.target, *(settings.columns or ()), *(settings.drop or ())} & {*cells}
+    if settings.header != "auto" or any(not is_number(name) for name in asked):
+        return (None if settings.header == "no" else cells), len(cells)
+    index = settings.target or "-1"
+    label = int(index) % len(cells) if settings.problem == "logistic" and re.fullmatch(r"-?\d{1,9}", index) else None
     looked_at = [j for j, cell in enumerate(cells) if cell and (j != label or len(cells) == 1)]
     words = [j for j in looked_at if not is_number(cells[j], decimal)]
     if len(words) not in (0, len(looked_at)):
@@ -170,13 +167,13 @@ def _find_names(lines: Lines, delimiter: str | None, decimal: str, request: Requ
     return (cells if words else None), len(cells)
 
 
-def _parse_sparse(lines: Lines, request: Request) -> Pair:
+def _parse_sparse(lines: Lines, settings: Settings) -> Pair:
     """Rows of svmlight as a CSR array, by scikit-learn.  Indices count from 1, or from 0 where a 0 occurs."""
     import pandas as pd
     from scipy.sparse import csr_array
     from sklearn.datasets import load_svmlight_file
 
-    if request.cost or request.target is not None or request.columns or request.drop:
+    if settings.problem == "transport" or settings.target is not None or settings.columns or settings.drop:
         raise Fault("", "a sparse file: it is no cost matrix, and --target, --columns and --drop are for tables")
 
     def load(start: int, end: int) -> Any:
@@ -191,7 +188,7 @@ def _parse_sparse(lines: Lines, request: Request) -> Pair:
         raise _find_bad_row(lines, load) from None
     if not matrix.nnz:
         raise Fault("", "no index:value pair in any row; a table? then --format csv")
-    within(8.0 * VECTORS * matrix.shape[1], request.limit, f"index {matrix.shape[1] - 1}")
+    within(8.0 * VECTORS * matrix.shape[1], settings.max_memory, f"index {matrix.shape[1] - 1}")
     rows = np.repeat(lines.numbers, np.diff(matrix.indptr))
     for values, numbers, what in ((target, lines.numbers, "the row's number"), (matrix.data, rows, "a value")):
         place = first_bad(values)
@@ -199,7 +196,7 @@ def _parse_sparse(lines: Lines, request: Request) -> Pair:
             raise Fault(f"line {numbers[place[0]]}", f"{what} is {bad(values[place])}")
     base = min(1, int(matrix.indices.min()))
     name, classes, notes = "the number that begins a row", None, ["Indices count from 0 in this file."][base:]
-    if request.labels:
+    if settings.problem == "logistic":
         target, classes, said = make_labels(pd.Series(target), name)
         notes += said
     names = tuple(f"index {k}" for k in range(base, matrix.shape[1]))
@@ -220,19 +217,19 @@ def _find_bad_row(lines: Lines, load: Callable[[int, int], Any]) -> Fault:
             end = middle
 
 
-def read_npy(path: str, request: Request) -> Table:
+def read_npy(path: str, settings: Settings) -> Table:
     """The array of an npy file, as a table."""
     with open(path, "rb") as file:
-        return _make_table(read_array(file, os.path.getsize(path), "", request.limit), "", request)
+        return _make_table(read_array(file, os.path.getsize(path), "", settings.max_memory), "", settings)
 
 
-def _make_table(values: np.ndarray, place: str, request: Request) -> Table:
+def _make_table(values: np.ndarray, place: str, settings: Settings) -> Table:
     """An array that stands alone."""
     import pandas as pd
 
     if values.ndim != 2:
         raise Fault(place, f"{values.ndim}-D, shape {values.shape}; a table has two dimensions")
-    chosen, target, used = select(request, None, values.shape[1])
+    chosen, target, used = select(settings, None, values.shape[1])
     return Table(pd.DataFrame(values)[used], None, chosen, target)
 
 
@@ -258,40 +255,40 @@ def read_array(stream: IO[bytes], total: int, place: str, limit: float) -> np.nd
     return np.asarray(np.load(stream, allow_pickle=False), dtype=np.float64, order="C")
 
 
-def read_npz(path: str, request: Request) -> Table | Cost:
-    """The arrays of an npz file that the request is after; a single array is a table."""
+def read_npz(path: str, settings: Settings) -> Table | Cost:
+    """The arrays of an npz file that the problem needs; a single array is a table."""
+    cost, target = settings.problem == "transport", settings.target
+    likely = ("y", "b", "target") if settings.problem == "logistic" else ("b", "y", "target")
+    usual, vectors = ("C",) if cost else ("A", "X"), ("a", "b") if cost else likely if target is None else (target,)
     with zipfile.ZipFile(path) as archive:
-        members, usual = _find_members(archive), ("C",) if request.cost else ("A", "X")
-        vectors = ("a", "b") if request.cost else request.vector_names
+        members = _find_members(archive)
         wanted = members if len(members) == 1 else [name for name in members if name in usual + vectors]
-        arrays = {name: _read_member(archive, members[name], request.limit) for name in wanted}
+        arrays = {name: _read_member(archive, members[name], settings.max_memory) for name in wanted}
     if len(members) == 1:
-        return next(_make_table(values, f"array {quote(name)}", request) for name, values in arrays.items())
+        return next(_make_table(values, f"array {quote(name)}", settings) for name, values in arrays.items())
     main, target = (next((name for name in names if name in arrays), None) for names in (usual, vectors))
-    free = request.cost or (request.optional and request.target is None)
-    if main is None or (target is None and not free):
+    if main is None or (target is None and not cost and (settings.problem != "lse" or settings.target is not None)):
         either = " or ".join(map(quote, usual if main is None else vectors))
         raise Fault("", f"no array {either}; the arrays are {name_list(members)}")
     A = arrays[main]
     if A.ndim != 2 or 0 in A.shape:
         raise Fault(f"array {quote(main)}", f"{A.ndim}-D, shape {A.shape}; a matrix with entries is needed")
-    if request.cost:
-        masses = [_find_vector(arrays, name, n) for name, n in zip("ab", A.shape, strict=True)]
-        for name, values in zip("Cab", (A, *masses), strict=True):
-            place = None if values is None else first_bad(values)
-            if values is not None and place is not None:
+    if cost:
+        for name, values in arrays.items():
+            place = first_bad(values)
+            if place is not None:
                 raise Fault(f"array '{name}', entry {[*place]} (from 0)", bad(values[place]))
-        return with_masses(A, *masses)
-    return _join(A, _find_vector(arrays, target, len(A)), target, request)
+        return with_masses(A, *(_find_vector(arrays, name, n) for name, n in zip("ab", A.shape, strict=True)))
+    return _join(A, _find_vector(arrays, target, len(A)), target, settings)
 
 
-def _join(A: np.ndarray, b: np.ndarray | None, target: str | None, request: Request) -> Table:
+def _join(A: np.ndarray, b: np.ndarray | None, target: str | None, settings: Settings) -> Table:
     """A matrix and its target as one table, whose last column is the target."""
     import pandas as pd
 
     frame, width = pd.DataFrame(A), A.shape[1]
     frame[width] = 0.0 if b is None else b
-    chosen, last, used = select(replace(request, target=None), None, width + 1)
+    chosen, last, used = select(replace(settings, target=None), None, width + 1)
     called = "none: zeros" if target is None else f"array {quote(target)}"
     return Table(frame[used], None, chosen, last, called=called)
 
@@ -335,7 +332,7 @@ def _read_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, limit: float) 
         raise Fault(place, f"damaged: {gist(error)}") from None
 
 
-def read_parquet(path: str, request: Request) -> Table:
+def read_parquet(path: str, settings: Settings) -> Table:
     """The columns that are asked for, words as categories: one that is there a million times is held once."""
     from pyarrow.parquet import ParquetFile
 
@@ -345,7 +342,7 @@ def read_parquet(path: str, request: Request) -> Table:
             raise Fault("", "not a parquet file, or cut off: it does not begin with PAR1")
     with ParquetFile(path, **limits) as source:
         names, rows = tuple(source.schema_arrow.names), source.metadata.num_rows
-        chosen, target, used = _check_footer(source, names, request)
+        chosen, target, used = _check_footer(source, names, settings)
     asked = [names[j] for j in used]
     with ParquetFile(path, read_dictionary=asked, **limits) as source:
         table = source.read(columns=asked, use_threads=False).select(asked)
@@ -355,17 +352,17 @@ def read_parquet(path: str, request: Request) -> Table:
     return Table(frame.set_axis(used, axis=1), names, chosen, target)
 
 
-def _check_footer(source: Any, names: tuple[str, ...], request: Request) -> tuple[list[int], int | None, list[int]]:
+def _check_footer(source: Any, names: tuple[str, ...], settings: Settings) -> tuple[list[int], int | None, list[int]]:
     """The columns that are asked for, once the sizes and types that the file declares are good."""
     from pyarrow import types
 
     metadata = source.metadata
     if metadata.num_rows < 1 or not names or len({*names}) < len(names):
         raise Fault("", f"{metadata.num_rows} rows and {len(names)} columns, {len({*names})} names")
-    chosen, target, used = select(request, names, len(names))
-    within(8.0 * metadata.num_rows * len(used), request.limit, f"{metadata.num_rows} rows, {len(used)} columns")
+    chosen, target, used = select(settings, names, len(names))
+    within(8.0 * metadata.num_rows * len(used), settings.max_memory, f"{metadata.num_rows} rows, {len(used)} columns")
     groups = sum(metadata.row_group(i).total_byte_size for i in range(metadata.num_row_groups))
-    within(groups, request.limit, "the row groups")
+    within(groups, settings.max_memory, "the row groups")
     for j in used:
         kind = source.schema_arrow.types[j]
         flat = kind.value_type if types.is_dictionary(kind) else kind
@@ -374,11 +371,11 @@ def _check_footer(source: Any, names: tuple[str, ...], request: Request) -> tupl
     return chosen, target, used
 
 
-READERS: dict[str, Callable[[str, Request], Table | Pair | Cost]] = {
-    "csv": lambda path, request: _parse_table(read_lines(path, request.limit), request),
+READERS: dict[str, Callable[[str, Settings], Table | Pair | Cost]] = {
+    "csv": lambda path, settings: _parse_table(read_lines(path, settings.max_memory), settings),
     "npz": read_npz,
     "npy": read_npy,
-    "svmlight": lambda path, request: _parse_sparse(read_lines(path, request.limit), request),
+    "svmlight": lambda path, settings: _parse_sparse(read_lines(path, settings.max_memory), settings),
     "parquet": read_parquet,
     "text": read_text,
 }

@@ -33,10 +33,13 @@ class Settings:
     """What the user asked for; None leaves it to the solver."""
 
     problem: str
-    target: str | None = None
-    columns: tuple[str, ...] | None = None
-    drop: tuple[str, ...] | None = None
-    missing: str | None = None
+    target: str | None = None  # the column or array that is the target; None: the last, or the usual names
+    columns: tuple[str, ...] | None = None  # the only ones to use
+    drop: tuple[str, ...] | None = None  # columns to leave out
+    missing: str | None = None  # "drop" leaves rows with missing values out, anything else refuses them
+    header: str = "auto"  # of a text table: yes, no or auto
+    decimal: str | None = None  # of a text table; None: by what is there
+    max_memory: float = 4 * 2**30  # bytes that the numbers may take
     power: float | None = None
     norm: float | None = None  # p of the geometry
     reg: float | None = None
