@@ -123,6 +123,168 @@ def test_costs(tmp_path):
     assert cost.a.tolist() == [1.0, 3.0] and cost.b.sum() == pytest.approx(4.0) and "Uniform masses b" in cost.notes[0]
 
 
+# --------------------------------------------------------------------------------------------- what tables may hold
+
+WORDS = b"size,colour,sold,weight,price\n1,red,true,2.5,9\n2,blue,false,1.5,8\n3,red,TRUE,0.5,7\n4,green,False,3,5\n"
+
+
+def as_csv(tmp_path, text=WORDS, **settings):
+    return read(put(tmp_path, "t.csv", text), Settings("minimax", **settings))
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+def test_words_become_categories_and_truth_0_and_1(tmp_path, intercept):
+    """With an intercept the first level is left out: its column would be what the others leave of the ones."""
+    pair = as_csv(tmp_path, intercept=intercept)
+    expected = np.array(
+        [[1, 0, 0, 1, 1, 2.5], [2, 1, 0, 0, 0, 1.5], [3, 0, 0, 1, 1, 0.5], [4, 0, 1, 0, 0, 3]], dtype=np.float64
+    )
+    names = ("size", "colour=blue", "colour=green", "colour=red", "sold", "weight")
+    kept = [j for j in range(6) if j != 1 or not intercept]
+    np.testing.assert_array_equal(pair.A, expected[:, kept])
+    assert pair.columns == tuple(names[j] for j in kept) and pair.b.tolist() == [9, 8, 7, 5]
+    assert f"The words in column 2 ('colour') became {2 if intercept else 3} columns of 0 and 1" in pair.notes[0]
+    assert ("'blue' is the one that all are compared with" in pair.notes[0]) == intercept
+
+
+def test_words_of_parquet_are_the_same_categories(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    words = ["red", "blue", "red", "green"]
+    for colour in (words, pyarrow.array(words).dictionary_encode(), pyarrow.array(words, pyarrow.large_string())):
+        data = parquet(size=[1, 2, 3, 4], colour=colour, sold=[True, False, True, False], price=[9.0, 8, 7, 5])
+        pair = read(put(tmp_path, "t.parquet", data), Settings("minimax"))
+        assert pair.columns == ("size", "colour=blue", "colour=green", "colour=red", "sold")
+        np.testing.assert_array_equal(pair.A, as_csv(tmp_path, drop=("weight",)).A)
+
+
+@pytest.mark.parametrize(
+    ("columns", "drop", "names"),
+    [
+        (("weight", "size"), None, ("weight", "size")),
+        (("0", "-2"), None, ("size", "weight")),
+        (None, ("colour", "sold"), ("size", "weight")),
+        (("size", "weight", "price"), ("size",), ("weight",)),
+    ],
+)
+def test_columns_are_chosen_and_left_out(tmp_path, columns, drop, names):
+    pair = as_csv(tmp_path, columns=columns, drop=drop)
+    where = {"size": [1, 2, 3, 4], "weight": [2.5, 1.5, 0.5, 3]}
+    assert pair.columns == names
+    np.testing.assert_array_equal(pair.A, np.column_stack([where[name] for name in names]))
+
+
+def test_columns_that_are_left_out_may_hold_anything(tmp_path):
+    data = parquet(day=np.array(["2020-01-01", "2020-01-02"], dtype="M8[D]"), x=[1.0, 2.0], n=[[1], [2]], y=[1.0, 3.0])
+    assert read(put(tmp_path, "t.parquet", data), Settings("lp", drop=("day", "n"))).A.tolist() == [[1], [2]]
+    assert as_csv(tmp_path, b"day,x,y\n2020-01-01,1,2\n2020-01-02,2,\n", target="x", columns=("day", "y"),
+                  drop=("day",), missing="drop").A.tolist() == [[2]]  # fmt: skip
+
+
+def test_rows_with_missing_values_are_left_out_on_demand(tmp_path):
+    text = b"x,kind,ok,y\n1,a,true,1\n,a,true,2\n3,,false,3\n4,b,NA,4\n5,b,false,nan\n6,b,true,6\n7,a,true,5\n"
+    pair = as_csv(tmp_path, text, missing="drop")
+    np.testing.assert_array_equal(pair.A, [[1, 1, 0, 1], [6, 0, 1, 1], [7, 1, 0, 1]])
+    assert pair.b.tolist() == [1, 6, 5] and pair.rows.tolist() == [0, 5, 6]
+    assert pair.notes[0] == "4 of 7 rows have missing values and were left out (--missing drop)."
+    full = np.where(ROWS[1, 1] == ROWS, np.nan, ROWS)
+    for name, data in (
+        ("t.npy", npy(full)),
+        ("t.npz", npz(A=full[:, :3], b=Y)),
+        ("t.parquet", parquet(a=full[:, 1], y=Y)),
+    ):
+        pair = read(put(tmp_path, name, data), Settings("minimax", missing="drop"))
+        assert pair.b.tolist() == np.delete(Y, 1).tolist() and pair.rows.tolist() == [0, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize(
+    ("text", "decimal", "noted"),
+    [
+        (b"a;b;y\n1,5;2;3\n2;1e1;-,5\n", None, True),
+        (b"a\tb\ty\n1,5\t2\t3\n2\t1e1\t-0,5\n", None, True),
+        (b"a;b;y\n1,5;2;3\n2;1e1;-0,5\n", ",", False),
+        (b"a b y\n1,5 2 3\n2 1e1 -0,5\n", ",", False),
+        (b"a;b;y\n1.5;2;3\n2;1e1;-0.5\n", None, False),
+        (b"a,b,y\n1.5,2,3\n2,1e1,-0.5\n", ".", False),
+    ],
+)
+def test_the_decimal_sign(tmp_path, text, decimal, noted):
+    pair = as_csv(tmp_path, text, decimal=decimal)
+    np.testing.assert_array_equal(pair.A, [[1.5, 2], [2, 10]])
+    assert pair.b.tolist() == [3, -0.5] and bool(pair.notes) == noted
+
+
+def test_whole_numbers_beyond_64_bits_and_decimals_of_parquet(tmp_path):
+    pair = as_csv(tmp_path, b"x,y\n-1,9223372036854775808\n99999999999999999999,-2\n")
+    assert pair.A.tolist() == [[-1.0], [1e20]] and pair.b.tolist() == [2.0**63, -2.0]
+    pyarrow = pytest.importorskip("pyarrow")
+    data = parquet(x=pyarrow.array([1.5, 2.25, 1.5]).cast(pyarrow.decimal128(10, 2)), y=[1, 2, 3])
+    assert read(put(tmp_path, "t.parquet", data), Settings("lp")).A.tolist() == [[1.5], [2.25], [1.5]]
+
+
+def test_names_that_occur_twice_or_not_at_all_are_told_apart(tmp_path):
+    pair = as_csv(tmp_path, b",a,a,y\n0,1,2,3\n1,5,6,7\n")
+    assert pair.columns == ("column 1", "a (column 2)", "a (column 3)")
+    assert pair.notes == ("Column 1 has no name (a row number?) and was taken as data.",)
+
+
+@pytest.mark.parametrize(
+    ("text", "settings", "message"),
+    [
+        (b"day,y\n2020-01-01,1\n2020-01-02,2\n", {}, "column 1 ('day'): dates ('2020-01-01'); make numbers of them"),
+        (b"x,day\n1,31.12.2020 12:00\n2,1/2/20\n", {}, "column 2 ('day'): dates ('1/2/20')"),
+        (b"at,y\n12:30,1\n9:05,2\n", {}, "column 1 ('at'): dates ('12:30')"),
+        (b"k,y\na,1\na,2\na,3\n", {}, "column 1 ('k'): the same word in every row ('a'); leave the column out"),
+        (b"k,y\na,1\nb,2\nc,3\n", {}, "column 1 ('k'): 3 different words, a different one in every row"),
+        (b"k,y\n" + b"".join(b"w%d,1\n" % (i % 101) for i in range(200)), {}, "101 different words, more than 100"),
+        (b"k,y\na,1\n2,2\nb,3\na,1\n", {}, "line 2, column 1 ('k'): 'a' is not a number"),
+        (b"k,y\n1,1\ntrue,2\n", {}, "line 3, column 1 ('k'): 'true' is not a number"),
+        (b"k,y\n10%,1\n20%,2\n10%,3\n", {}, "line 2, column 1 ('k'): '10%' is not a number"),
+        (b'k,y\n"1,000",1\n"2,000",2\n"1,000",2\n', {}, "line 2, column 1 ('k'): '1,000' is not a number (--decimal"),
+        (b"k;y\n1.5;1\n2.5;2,5\n1.5;3\n", {"decimal": ","}, "column 1 ('k'): '1.5' is not a number (--decimal . reads"),
+        (b"x,y\n1,a\n2,b\n3,a\n", {}, "line 2, column 2 ('y'): 'a' is not a number"),
+        (b"x,y\n1,2\n", {"drop": ("y",)}, "--drop: column 2 ('y') is the target"),
+        (b"x,y\n1,2\n", {"drop": ("x",)}, "--columns and --drop leave no column beside the target"),
+        (b"x,y\n1,2\n", {"columns": ("z",)}, "--columns 'z' is not there: the columns are 'x', 'y'"),
+        (b"x,y\n1,2\n", {"drop": ("7",)}, "--drop '7' is not there: the columns are 'x', 'y'"),
+        (b"x,y\n1,\n,2\n", {"missing": "drop"}, "every row has a missing value; none is left"),
+        (
+            b"1,red,3\n2,blue,3\n",
+            {},
+            "line 1, column 2: 'red' is not a number, though other cells hold numbers (names?",
+        ),
+    ],
+)
+def test_columns_that_are_neither_numbers_nor_categories(tmp_path, text, settings, message):
+    assert message in refused(put(tmp_path, "t.csv", text), Settings("minimax", **settings))
+
+
+def test_categories_without_names(tmp_path):
+    pair = as_csv(tmp_path, b"1,red,3\n2,blue,3\n3,red,4\n", header="no")
+    assert pair.columns == ("column 1", "column 2=blue", "column 2=red")
+
+
+def test_costs_have_no_words_and_no_gaps(tmp_path):
+    for text, message in (
+        (b"1,2\n3,x\n", "line 2, column 2: 'x' is not a number"),
+        (b"1,2\n,3\n", "the cell is empty"),
+    ):
+        assert message in refused(put(tmp_path, "t.csv", text), Settings("transport"))
+
+
+def test_a_sparse_file_has_no_columns_to_choose(tmp_path):
+    for settings in (Settings("lp", columns=("1",)), Settings("transport"), Settings("lp", target="0")):
+        assert "a sparse file" in refused(put(tmp_path, "t.svm", svm()), settings)
+
+
+@pytest.mark.parametrize(("name", "library"), [("t.csv", "pandas"), ("t.npy", "pandas"), ("t.svm", "sklearn")])
+def test_a_library_that_is_missing_is_named_with_its_extra(tmp_path, monkeypatch, name, library):
+    monkeypatch.setitem(sys.modules, library, None)
+    monkeypatch.setitem(sys.modules, "sklearn.datasets", None)
+    data = {"t.csv": csv(), "t.npy": npy(ROWS), "t.svm": svm()}[name]
+    extra = "sklearn" if library == "sklearn" else "cli"
+    assert refused(put(tmp_path, name, data)) == f"reading it needs {library}: pip install 'hasd[{extra}]'"
+
+
 # ------------------------------------------------------------------------------------------------------------ bad
 
 TABLES = [

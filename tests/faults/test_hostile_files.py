@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from files import Y, header, npy, parquet, put, refused, zipped
-from hasd.solve import Settings
+from hasd.solve import Settings, read
 
 
 class Trap:
@@ -97,6 +97,26 @@ def test_a_bomb_of_blank_lines_ends_soon(tmp_path):
     """However high the limit: so long a text from so few bytes is no data."""
     path = put(tmp_path, "t.csv.bz2", bz2.compress(b"\n" * 2**22))
     assert "the text is over 200 times as long as its compressed form" in refused(path)
+
+
+def test_a_long_word_in_many_rows_is_held_once(tmp_path):
+    """A parquet file of a few kilobytes whose words would take four GiB."""
+    pyarrow = pytest.importorskip("pyarrow")
+    words = pyarrow.DictionaryArray.from_arrays(np.arange(2**12, dtype=np.int32) % 2, ["a" * 2**20, "b" * 2**20])
+    path = put(tmp_path, "t.parquet", parquet(word=words, y=np.arange(2.0**12)))
+    tracemalloc.start()
+    try:
+        pair = read(path, Settings("minimax", max_memory=2**24))
+        assert tracemalloc.get_traced_memory()[1] < 2**26 and pyarrow.total_allocated_bytes() < 2**26
+    finally:
+        tracemalloc.stop()
+    assert pair.A.shape == (2**12, 2) and pair.A.sum() == 2**12
+
+
+def test_categories_are_measured_before_they_are_made(tmp_path):
+    text = b"k,y\n" + b"".join(b"w%d,1\n" % (i % 100) for i in range(2000))
+    message = refused(put(tmp_path, "t.csv", text), Settings("minimax", max_memory=2**20))
+    assert message.startswith("column 1 ('k') as categories: needs 1.53 MiB of memory, above the limit of 1 MiB")
 
 
 def test_ten_thousand_members_and_one(tmp_path):

@@ -1,6 +1,6 @@
 """The readers of the formats.  Each measures what its file declares before it takes memory; none runs what is in it.
 
-A text is read whole, and takes up to about fifty times its length while it is: ``--max-memory`` bounds the length.
+A text is read whole: about ten times its length, fifty with the shortest lines; ``--max-memory`` bounds the length.
 """
 
 from __future__ import annotations
