@@ -39,13 +39,8 @@ MAX_MEMBERS = 10_000
 VECTORS = 64
 """Dense vectors of the columns' length that a solver may hold: what the largest index of svmlight is measured by."""
 COMPRESSED = {b"\x1f\x8b": gzip.open, b"BZ": bz2.open}
-MARKS = {
-    codecs.BOM_UTF8: "utf-8-sig",
-    codecs.BOM_UTF32_LE: "utf-32",  # before UTF-16, whose mark it begins with
-    codecs.BOM_UTF32_BE: "utf-32",
-    codecs.BOM_UTF16_LE: "utf-16",
-    codecs.BOM_UTF16_BE: "utf-16",
-}
+MARKS = {getattr(codecs, f"BOM_UTF{bits}_{end}E"): f"utf-{bits}" for bits in (32, 16) for end in "LB"}
+"""Of texts that are not UTF-8; the one of UTF-16 is the beginning of that of UTF-32."""
 DELIMITERS = "\t;,"
 """In this order: a comma beside semicolons or tabs is a decimal comma.  Blanks are what is left."""
 COMMA, POINT = (re.compile(rf"(?:^|[;\t])\s*[-+]?\d*{sign}\d+(?:[eE][-+]?\d+)?\s*(?:$|[;\t])") for sign in (",", r"\."))
@@ -80,12 +75,12 @@ def read_lines(path: str, limit: float) -> Lines:
         if isinstance(error, OSError) and error.errno is not None:
             raise
         raise Fault("", f"the compressed data is damaged or cut off: {gist(error)}") from None
-    encoding = next((name for mark, name in MARKS.items() if data.startswith(mark)), "utf-8")
+    encoding = next((name for mark, name in MARKS.items() if data.startswith(mark)), "utf-8-sig")
     try:
         text = data.decode(encoding)
     except UnicodeError as error:  # UTF-16 and UTF-32 may raise one that has no start
         number = data.count(b"\n", 0, getattr(error, "start", 0)) + 1
-        raise Fault(f"near line {number}", f"not {encoding} text; save it as UTF-8 ({gist(error)})") from None
+        raise Fault(f"near line {number}", f"not {encoding.removesuffix('-sig')} text; save it as UTF-8 ({gist(error)})") from None
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     within(8.0 * text.count("\n"), limit, f"{text.count(chr(10))} lines")
     lines = Lines([], [])

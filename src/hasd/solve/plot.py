@@ -38,7 +38,7 @@ def plot(solution: FileSolution, problem: str, path: Path) -> None:
 
 def _columns(solution: FileSolution) -> tuple[np.ndarray, np.ndarray, np.ndarray, str]:
     """Time in a unit that keeps its numbers short, value, bound, and that unit."""
-    seconds, fun, lower = (solution.trace[name] for name in ("seconds", "fun", "lower"))
+    seconds, fun, lower = (np.asarray(solution.res.trace[name], dtype=float) for name in ("seconds", "fun", "lower"))
     short = seconds.size > 0 and seconds[-1] < 1.0
     return seconds * (1000.0 if short else 1.0), fun, lower, "milliseconds" if short else "seconds"
 

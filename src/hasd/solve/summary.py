@@ -26,7 +26,7 @@ def summary(name: str, problem: str, solution: FileSolution, written: bool = Fal
         ("lower bound", _lower(solution)),
         ("gap", _gap(solution)),
         ("method", f"{solution.method}{': ' if solution.method and solution.why else ''}{solution.why}"),
-        ("work", f"iterations {solution.nit}, products {solution.nprod}, seconds {solution.seconds:.3g}"),
+        ("work", f"iterations {int(solution.res.nit)}, products {solution.nprod}, seconds {solution.seconds:.3g}"),
         *_more(solution, written),
         *(("note", note) for note in solution.notes),
     ]

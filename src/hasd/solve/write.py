@@ -56,7 +56,7 @@ def record(solution: FileSolution, settings: Settings, name: str) -> dict[str, A
         "relative_gap": gap / abs(solution.fun) if solution.fun else math.nan,
         "method": solution.method,
         "why": solution.why,
-        "iterations": solution.nit,
+        "iterations": int(solution.res.nit),
         "products": solution.nprod,
         "seconds": solution.seconds,
         **solution.scalars,
