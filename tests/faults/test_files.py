@@ -27,6 +27,7 @@ from hasd.solve import Cost, FileProblem, Pair, Settings, read
         ("tabs.tsv", csv(by="\t")),
         ("blanks.txt", csv(by=" ")),
         ("several_blanks.dat", csv(by="   ", names="")),
+        ("odd_blanks.dat", csv(by=" \u00a0\u2003", names="")),
         ("spaces_after.csv", csv(by=", ")),
         ("crlf.csv", csv(end="\r\n")),
         ("old_mac.csv", csv(end="\r")),

@@ -68,6 +68,12 @@ def plain(data: bytes) -> Callable[[Mutate, random.Random], bytes]:
     return lambda mutate, rng: mutate(data)
 
 
+WORDS = (
+    b"a;kind;sold;y\n1,5;red;TRUE;1\n-2;blue;false;-1\n0,25;red;true;1\n3;blue;FALSE;-1\n-,5;red;false;1\n7;red;true;1"
+)
+"""A table of numbers with decimal commas, categories and booleans."""
+PARQUETS = (parquet(), parquet(a=A[:, 0], kind=["red", "blue"] * 3, sold=A[:, 1] > 0, y=Y))
+
 FORMATS: dict[str, Callable[[Mutate, random.Random], bytes]] = {
     "names.csv": plain(csv()),
     "plain.csv": plain(csv(names="")),
@@ -77,8 +83,8 @@ FORMATS: dict[str, Callable[[Mutate, random.Random], bytes]] = {
     "t.npy": plain(npy(ROWS)),
     "t.npz": rezipped,
     "c.npz": packed(lambda data: zipped(("C.npy", data), method=zipfile.ZIP_DEFLATED), npy(np.tile(A, (3, 1)))),
-    "t.parquet": plain(parquet()),
-    "unknown": plain(csv(by=" ")),
+    "t.parquet": lambda mutate, rng: mutate(rng.choice(PARQUETS)),
+    "unknown": lambda mutate, rng: mutate(rng.choice((csv(by=" "), WORDS))),
 }
 HEADERS: tuple[tuple[Any, str], ...] = (
     (np, "load"),  # of an npy, also inside an npz: called once the header is good

@@ -268,6 +268,8 @@ def test_without_matplotlib(capsys, table, tmp_path, monkeypatch):
             ("x.csv", "--problem", "transport", "--missing", "drop"),
             "--missing is for minimax, lp, logistic and lse, not",
         ),
+        (("x.csv", "--problem", "lp", "--columns", ""), "--columns: must be columns between commas, got ''"),
+        (("x.csv", "--problem", "lp", "--drop", "a,\nb"), "--drop: must be columns between commas, got 'a,\\nb'"),
         (("x.csv", "--problem", "lp", "--decimal", "x"), "--decimal: invalid choice: 'x'"),
         (("x.csv", "--problem", "lp", "--power", "1"), "--power: must be a finite number of at least 2, got '1'"),
         (("x.csv", "--problem", "lse", "--norm", "1.5"), "--norm: must be a number from 2 to inf, got '1.5'"),

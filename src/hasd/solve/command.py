@@ -28,13 +28,14 @@ problems:
 {problems}
 
 formats, by extension (.gz and .bz2 around a text are undone) or --format:
-  csv       a table; names in the first line or none; comma, semicolon, tab or blanks.  A decimal comma is taken for
-            one without --decimal where cells are between semicolons or tabs and no number has a point
+  csv       a table; names in the first line or none; comma, semicolon, tab or blanks.  Without --decimal, commas in
+            numbers are decimal commas where cells are between semicolons or tabs and no number has a point
   npz       arrays A or X and b, y or target; transport: C and, if not uniform, a and b; one array alone is a table
   npy       a table
   svmlight  .svm, .svmlight, .libsvm: sparse rows "target index:value ..."
   parquet   a table
   Transport takes a table as the cost matrix.  Any other extension: the file's first bytes and row decide.
+  Columns count from 0, or from the end: -1 is the last and, without --target, the target.
   In a table true and false are 1 and 0, words become a column of 0 and 1 for each word (with --intercept for each
   but the first in the alphabet), dates are refused.  pip install 'hasd[cli]' brings what reads tables.
 
@@ -47,9 +48,9 @@ written to --out:
 
 exit codes:
   0  solved: the tolerance was met
-  1  failed otherwise: nothing could be written, out of memory, a library is missing
+  1  failed otherwise: nothing could be written, out of memory
   2  wrong usage
-  3  the file cannot be used; one line on stderr says where and why
+  3  the file cannot be used, or a library to read it is missing; one line on stderr says where and why
   4  not solved: a limit came first, or the problem has no minimum; what was found is still told and written
 """
 
@@ -60,9 +61,7 @@ def add_options(one: argparse.ArgumentParser) -> None:
     one.epilog = EPILOG.format(problems="\n".join(f"  {name:10}{text}" for name, text in PROBLEMS.items()))
     one.add_argument("file", metavar="FILE", help="the data")
     one.add_argument("--problem", type=problem, choices=list(PROBLEMS), required=True, help="what is to be solved")
-    one.add_argument(
-        "--target", metavar="COLUMN", help="what b or y is, by name or index (from 0; default: -1, the last)"
-    )
+    one.add_argument("--target", metavar="COLUMN", help="what b or y is: a column by name or index, or an array")
     one.add_argument("--columns", type=names, metavar="A,B,...", help="use these columns only, by name or index")
     one.add_argument("--drop", type=names, metavar="A,B,...", help="leave these columns out")
     one.add_argument(
@@ -78,7 +77,7 @@ def add_options(one: argparse.ArgumentParser) -> None:
     one.add_argument(
         "--header", choices=("auto", "yes", "no"), default="auto", help="csv: does the first line hold names?"
     )
-    one.add_argument("--decimal", choices=(".", ","), help="csv: the decimal sign (default: see below)")
+    one.add_argument("--decimal", choices=(".", ","), metavar="SIGN", help="csv: . or , (default: see below)")
     one.add_argument(
         "--max-memory",
         type=memory,
@@ -142,7 +141,13 @@ def names(text: str) -> tuple[str, ...]:
     >>> names('age,"dose, mg"')
     ('age', 'dose, mg')
     """
-    return tuple(name.strip() for name in next(csv.reader([text], skipinitialspace=True), []))
+    try:
+        found = tuple(name.strip() for name in next(csv.reader([text], skipinitialspace=True), []))
+    except csv.Error:
+        found = ()
+    if not found or not all(found):
+        raise argparse.ArgumentTypeError(f"must be columns between commas, got {text!r}")
+    return found
 
 
 def number(least: float, what: str) -> Callable[[str], float]:

@@ -79,11 +79,11 @@ def read_lines(path: str, limit: float) -> Lines:
     try:
         text = data.decode(encoding)
     except UnicodeError as error:  # UTF-16 and UTF-32 may raise one that has no start
-        number = data.count(b"\n", 0, getattr(error, "start", 0)) + 1
-        raise Fault(f"near line {number}", f"not {encoding.removesuffix('-sig')} text; save it as UTF-8 ({gist(error)})") from None
+        place = f"near line {data.count(10, 0, getattr(error, 'start', 0)) + 1}"
+        raise Fault(place, f"not {encoding.removesuffix('-sig')} text; save it as UTF-8 ({gist(error)})") from None
     text = text.replace("\r\n", "\n").replace("\r", "\n")
-    within(8.0 * text.count("\n"), limit, f"{text.count(chr(10))} lines")
-    lines = Lines([], [])
+    lines, count = Lines([], []), text.count("\n")
+    within(8.0 * count, limit, f"{count} lines")
     for number, line in enumerate(text.split("\n"), 1):
         if len(line) > MAX_LINE or "\0" in line:
             raise Fault(f"line {number}", "binary data, not text" if "\0" in line else f"longer than {size(MAX_LINE)}")
@@ -107,12 +107,12 @@ def _parse_table(lines: Lines, settings: Settings) -> Table:
 
     allowed = DELIMITERS.replace(",", "") if settings.decimal == "," else DELIMITERS
     samples = lines.texts[1::-1]  # the second line first, as names may hold anything
-    delimiter = next((one for line in samples for one in allowed if one in line), None)
+    delimiter = next((one for line in samples for one in allowed if one in line), " ")
+    if delimiter == " ":
+        lines = Lines(lines.numbers, [" ".join(line.split()) for line in lines.texts])
     comma, point = (delimiter in (";", "\t") and any(map(sign.search, lines.texts)) for sign in (COMMA, POINT))
     decimal = settings.decimal or ("," if comma and not point else ".")
-    note = (
-        "" if decimal == (settings.decimal or ".") else "Commas were read as decimal commas; --decimal . refuses them."
-    )
+    notes = ("Commas were read as decimal commas; --decimal . refuses them.",) * (decimal != (settings.decimal or "."))
     names, width = _find_names(lines, delimiter, decimal, settings)
     numbers, texts = lines if names is None else (lines.numbers[1:], lines.texts[1:])
     if not texts:
@@ -125,24 +125,24 @@ def _parse_table(lines: Lines, settings: Settings) -> Table:
     within(8.0 * width * len(texts), settings.max_memory, f"{len(texts)} rows, {width} columns")
     chosen, target, used = select(settings, names, width)
     exact = {"float_precision": "round_trip"} if "float_precision" in inspect.signature(pd.read_csv).parameters else {}
-    form = {"sep": delimiter or r"\s+", "decimal": decimal, "header": None, "usecols": used, "skipinitialspace": True}
+    form = {"sep": delimiter, "decimal": decimal, "header": None, "usecols": used, "skipinitialspace": True}
     frame = pd.read_csv(io.StringIO("\n".join(texts)), skip_blank_lines=False, low_memory=False, **form, **exact)
     if len(frame) != len(texts):
         raise Fault("", "quotes that cannot be read")
-    return Table(frame, names, chosen, target, lambda i: f"line {numbers[i]}", decimal, (note,) if note else ())
+    return Table(frame, names, chosen, target, lambda i: f"line {numbers[i]}", decimal, notes)
 
 
-def _split(number: int, line: str, delimiter: str | None) -> list[str]:
+def _split(number: int, line: str, delimiter: str) -> list[str]:
     """The cells of a line."""
     if '"' not in line:
         return line.split(delimiter)
     try:
-        return next(csv.reader([line], delimiter=delimiter or " ", skipinitialspace=True, strict=True))
+        return next(csv.reader([line], delimiter=delimiter, skipinitialspace=True, strict=True))
     except (csv.Error, StopIteration) as error:
         raise Fault(f"line {number}", f"quotes that cannot be read: {gist(error)}") from None
 
 
-def _find_names(lines: Lines, delimiter: str | None, decimal: str, settings: Settings) -> tuple[Names, int]:
+def _find_names(lines: Lines, delimiter: str, decimal: str, settings: Settings) -> tuple[Names, int]:
     """The names, where the first line holds them, and how many columns there are.
 
     A line of names has no number in it, a row nothing else; what is half of each is refused, never guessed.

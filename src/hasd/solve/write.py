@@ -40,22 +40,16 @@ def write(solution: FileSolution, settings: Settings, name: str, out: Path) -> t
 
 def record(solution: FileSolution, settings: Settings, name: str) -> dict[str, Any]:
     """All that is said of the solution, but for the arrays; the coefficients by their columns' names."""
-    gap, arrays = solution.gap, solution.arrays
-    fit = {}
+    arrays, fit = solution.arrays, {}
     if "coef" in arrays:
         named = dict(zip(arrays["columns"].tolist(), arrays["coef"].tolist(), strict=True))
         fit = {"coefficients": named, "intercept": float(arrays["intercept"])}
     return {
         "file": name,
         "problem": settings.problem,
-        "size": solution.size,
-        "solved": solution.solved,
-        "fun": solution.fun,
-        "lower": solution.lower,
-        "gap": gap,
-        "relative_gap": gap / abs(solution.fun) if solution.fun else math.nan,
-        "method": solution.method,
-        "why": solution.why,
+        **{name: getattr(solution, name) for name in ("size", "solved", "fun", "lower", "gap")},
+        "relative_gap": solution.gap / abs(solution.fun) if solution.fun else math.nan,
+        **{name: getattr(solution, name) for name in ("method", "why")},
         "iterations": int(solution.res.nit),
         "products": solution.nprod,
         "seconds": solution.seconds,
