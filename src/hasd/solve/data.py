@@ -20,7 +20,11 @@ MAX_LEVELS = 100
 """Different words of a column: more are names or free text, and no categories."""
 UNNAMED = ("", "__index_level_0__")
 """What a column of row numbers is called in files that pandas wrote."""
-DATE = re.compile(r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}\b.*|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}\b.*|\d{1,2}:\d\d(:\d\d.*)?")
+DAY, MONTH = r"\d{1,2}", r"(\d{1,2}|(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*)"
+DATE = re.compile(
+    rf"(\d{{4}}[-/.]{MONTH}[-/.]{DAY}|{DAY}[-/. ]+{MONTH}[-/. ,]+\d{{2,4}})(?!\d).*|{DAY}:\d\d(:\d\d.*)?", re.I
+)
+"""A day, with or without a time, or a time alone."""
 ALMOST = re.compile(r"[-+]?[\d.,_' ]*\d[\d.,_' ]*([eE][-+]?\d+)?\s*[%€$£]?")
 """What somebody meant as a number: other decimal signs, groups of digits, a unit."""
 TRUTH = {"true": 1.0, "false": 0.0}
@@ -233,7 +237,7 @@ def _matrix(
     if place is not None:
         raise Fault(table.place(int(frame.index[place[0]]), owners[place[1]]), f"the cell is {bad(A[place])}")
     often = Counter(names)
-    unique = (f"{name} (column {k + 1})" if often[name] > 1 else name for k, name in enumerate(names))
+    unique = (f"{name} (column {owners[k] + 1})" if often[name] > 1 else name for k, name in enumerate(names))
     return A, tuple(unique), notes
 
 
@@ -248,9 +252,10 @@ def _find_words(values: Any) -> tuple[np.ndarray, list[str]]:
 
 def _measure(table: Table, frame: Any, j: int, words: bool) -> tuple[np.ndarray, list[str]]:
     """A column as numbers; where it may hold words and holds nothing else, their indices, and the words."""
-    if frame[j].dtype.kind in NUMERIC:
-        return frame[j].to_numpy(), []
-    codes, levels = _find_words(frame[j])
+    values = frame[j]
+    if values.dtype.kind in NUMERIC:
+        return values.to_numpy(), []
+    codes, levels = _find_words(values)
     if all(level.lower() in TRUTH for level in levels):
         return np.array([TRUTH[level.lower()] for level in levels])[codes], []
     place = column(j, table.names)
@@ -264,7 +269,7 @@ def _measure(table: Table, frame: Any, j: int, words: bool) -> tuple[np.ndarray,
         i = int(np.argmin(good[codes]))
         cell = levels[codes[i]]
         other = "," if table.decimal == "." else "."
-        hint = f" (--decimal {other} reads it)" if is_number(cell, other) else ""
+        hint = f" (in a csv --decimal {other} reads it)" if is_number(cell, other) else ""
         raise Fault(table.place(int(frame.index[i]), j), f"{quote(cell)} is not a number{hint}")
     if len(levels) == 1:
         raise Fault(place, f"the same word in every row ({quote(levels[0])}); leave the column out with --drop")

@@ -105,8 +105,9 @@ def _parse_table(lines: Lines, settings: Settings) -> Table:
     """Comma, semicolon, tab or blanks between the cells, with or without a line of names."""
     import pandas as pd
 
-    allowed = DELIMITERS.replace(",", "") if settings.decimal == "," else DELIMITERS
     samples = lines.texts[1::-1]  # the second line first, as names may hold anything
+    free = settings.decimal != "," or any('"' in line for line in samples)  # a decimal comma is quoted between commas
+    allowed = DELIMITERS if free else DELIMITERS.replace(",", "")
     delimiter = next((one for line in samples for one in allowed if one in line), " ")
     if delimiter == " ":
         lines = Lines(lines.numbers, [" ".join(line.split()) for line in lines.texts])
