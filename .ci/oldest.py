@@ -4,7 +4,7 @@ import re
 import tomllib
 from pathlib import Path
 
-EXTRAS = ("plot", "progress", "sklearn", "parquet")
+EXTRAS = ("plot", "progress", "sklearn", "cli")
 """What is tested at its oldest beside the core; PyTorch, JAX and Dask are tested as `make test-all` installs them."""
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hasd.solve import FileProblem, Request, read
+from hasd.solve import FileProblem, Settings, read
 
 RNG = np.random.default_rng(0)
 A, Y = RNG.standard_normal((6, 3)).round(4), np.array([1.0, -1.0, 1.0, -1.0, 1.0, 1.0])
@@ -67,9 +67,9 @@ def put(tmp_path: Path, name: str, data: bytes) -> str:
     return str(path)
 
 
-def refused(path: str, request: Request | None = None) -> str:
+def refused(path: str, request: Settings | None = None) -> str:
     with pytest.raises(FileProblem) as caught:
-        read(path, request or Request())
+        read(path, request or Settings("minimax"))
     text = str(caught.value)
     assert text.isprintable() and len(text) < 600, text
     return text.removeprefix(f"{path}: ")

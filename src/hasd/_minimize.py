@@ -81,7 +81,7 @@ def minimize(
     method : str or method object
         One of `hasd.method_names()`; "auto" chooses by counted cost: `hasd-subspace` where products with A are what
         costs, `hasd-qn` for a callable and where they are cheap; `hasd` where p or L is given.
-        ``res.message`` says which.
+        ``res.method`` says which, and ``res.reason`` why.
     jac : callable, True or None
         The gradient; None takes finite differences through SciPy: len(x0) + 1 evaluations each, slow.
     p : float or geometry
@@ -135,7 +135,7 @@ def minimize(
         What every solver returns (x, fun, gap, lower, success, status, message, method, nit, nfev, nprod, seconds,
         trace), where gap and lower are those for the run's own radius and mu, and beside that: ``jac``, the gradient at
         x; ``njev`` and ``nrecord``, gradients taken and evaluations made for the record alone; ``p``, ``L``, ``weight``
-        (A_T), ``psi``; ``state``, for ``resume=``; ``certificate``, whose ``gap(radius)`` bounds f(x) - f* for any l_2
+        (A_T), ``psi``; ``state``, for ``resume=``; ``reason``, why "auto" took the method; ``certificate``, whose ``gap(radius)`` bounds f(x) - f* for any l_2
         bound ``radius`` on ||x_0 - x*||.  Of ``status``, 0 (converged), 1 (maxiter), 2 (machine precision), 3 (not
         finite) and 99 (StopIteration) mean what they mean in SciPy; `hasd.Status` lists all.
 
@@ -187,9 +187,9 @@ def minimize(
             if saver is not None:
                 saver.now()
             unused = f"Ignored: L, as {setup.method.name} measures its steps itself." if setup.L_unused else ""
-            why = f"{setup.why} {scipy_style.ignored(hess, hessp)} {unused}".strip()
+            why = f"{scipy_style.ignored(hess, hessp)} {unused}".strip()
             res = result(problem, setup.method, run, recorder, wanted, setup.x0, goal, why)
-            res.state = album.for_result(run, fun)
+            res.state, res.reason = album.for_result(run, fun), setup.why
             return res
 
         res = finish() if run.status is Status.INTERRUPTED or interrupt == "raise" else _patiently(finish)

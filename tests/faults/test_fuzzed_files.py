@@ -22,20 +22,13 @@ import pytest
 
 from files import ROWS, A, Y, csv, npy, npz, parquet, put, refused, svm, zipped
 from hasd import cli
-from hasd.solve import FileProblem, Pair, Request, arrays, read, svmlight, table
-from hasd.solve import parquet as parquet_reader
+from hasd.solve import FileProblem, Pair, Settings, formats, read
 
 FILES = 1000
 """Of a format; there are ten."""
 SECONDS = 30.0
 """Of processor time that a format's files may take together; they take two or three."""
-PROBLEMS = {
-    "minimax": Request(),
-    "lp": Request(),
-    "logistic": Request(labels=True),
-    "lse": Request(optional=True),
-    "transport": Request(cost=True),
-}
+PROBLEMS = {name: Settings(name) for name in ("minimax", "lp", "logistic", "lse", "transport")}
 JUNK = (b"nan", b"inf", b",", b";", b"\n", b"\r", b'"', b"1e999", b"-1:", b":", b"9" * 20, b"\xff" * 4, bytes(8), b"#")
 
 Mutate = Callable[[bytes], bytes]
@@ -75,6 +68,12 @@ def plain(data: bytes) -> Callable[[Mutate, random.Random], bytes]:
     return lambda mutate, rng: mutate(data)
 
 
+WORDS = (
+    b"a;kind;sold;y\n1,5;red;TRUE;1\n-2;blue;false;-1\n0,25;red;true;1\n3;blue;FALSE;-1\n-,5;red;false;1\n7;red;true;1"
+)
+"""A table of numbers with decimal commas, categories and booleans."""
+PARQUETS = (parquet(), parquet(a=A[:, 0], kind=["red", "blue"] * 3, sold=A[:, 1] > 0, y=Y))
+
 FORMATS: dict[str, Callable[[Mutate, random.Random], bytes]] = {
     "names.csv": plain(csv()),
     "plain.csv": plain(csv(names="")),
@@ -84,14 +83,14 @@ FORMATS: dict[str, Callable[[Mutate, random.Random], bytes]] = {
     "t.npy": plain(npy(ROWS)),
     "t.npz": rezipped,
     "c.npz": packed(lambda data: zipped(("C.npy", data), method=zipfile.ZIP_DEFLATED), npy(np.tile(A, (3, 1)))),
-    "t.parquet": plain(parquet()),
-    "unknown": plain(csv(by=" ")),
+    "t.parquet": lambda mutate, rng: mutate(rng.choice(PARQUETS)),
+    "unknown": lambda mutate, rng: mutate(rng.choice((csv(by=" "), WORDS))),
 }
 HEADERS: tuple[tuple[Any, str], ...] = (
-    (arrays, "check_header"),  # of an npy, also inside an npz
-    (table, "_layout"),  # of a text: the delimiter and the names
-    (svmlight._Rows, "_check_indices"),  # the first row
-    (parquet_reader, "_check_footer"),
+    (np, "load"),  # of an npy, also inside an npz: called once the header is good
+    (formats, "_find_names"),  # of a text
+    (formats, "read_lines"),  # of svmlight, which has none: that it is text
+    (formats, "_check_footer"),  # of a parquet
 )
 """What looks at a header and returns where that is accepted."""
 
@@ -113,7 +112,7 @@ def count_headers(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     return passed
 
 
-def check_read(path: Path, request: Request) -> bool:
+def check_read(path: Path, request: Settings) -> bool:
     """Whether it is read: then what is read is finite and fits together; else one printable line says why not."""
     try:
         data = read(path, request)
@@ -183,7 +182,7 @@ def test_whichever_bit_is_flipped_an_archive_is_refused_or_read_right(tmp_path):
         flipped = bytearray(data)
         flipped[bit // 8] ^= 1 << bit % 8
         try:
-            pair = read(put(tmp_path, "t.npz", bytes(flipped)), Request())
+            pair = read(put(tmp_path, "t.npz", bytes(flipped)), Settings("minimax"))
         except FileProblem:
             refusals += 1
             continue

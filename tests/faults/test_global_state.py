@@ -26,10 +26,12 @@ KNOWN = {
     # The same seed gives the same data: nothing but time depends on it, and nobody writes into them.
     "experiments/problems.py: cache of data()",
     # Only the command line reads files and solves there, in one thread.
+    "solve/plot.py: calls warnings.catch_warnings",
+    "solve/plot.py: calls warnings.simplefilter",
     "solve/problems.py: calls warnings.catch_warnings",
     "solve/problems.py: calls warnings.simplefilter",
-    "solve/read.py: calls warnings.catch_warnings",
-    "solve/read.py: calls warnings.simplefilter",
+    "solve/files.py: calls warnings.catch_warnings",
+    "solve/files.py: calls warnings.simplefilter",
 }
 """What is allowed, and why."""
 

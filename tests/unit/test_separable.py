@@ -48,7 +48,7 @@ APART = {
 def test_separated_labels_are_named_within_a_thousand_iterations(how, norm):
     A, y = apart(0, **how)
     found = solution(A, y, norm=norm)
-    assert not found.solved and found.message == SEPARATED and found.nit <= 1000
+    assert not found.solved and found.message == SEPARATED and found.res.nit <= 1000
     assert np.all(y * (A @ found.arrays["separator"]) > 0.0)
 
 
@@ -91,7 +91,7 @@ TOUCHING = ["a word of one class", "one column", "numbers that are no decimals",
 def test_labels_separated_but_for_rows_in_the_plane(kind, norm):
     A, y = touching(kind)
     found = solution(A, y, norm=norm)
-    assert not found.solved and found.message == SEPARATED and found.nit <= 1000
+    assert not found.solved and found.message == SEPARATED and found.res.nit <= 1000
     margins = y * (A @ found.arrays["separator"])
     assert margins.min() > -1e-12 and margins.max() > 1e-3
 

@@ -172,10 +172,77 @@ def test_the_figure(capsys, table, tmp_path):
     solved(capsys, table, "--problem", "minimax", "--out", str(tmp_path / "new" / "folder"))
     assert sorted(path.name for path in (tmp_path / "new" / "folder").iterdir()) == [
         "convergence.png",
+        "predictions.csv",
         "solution.json",
         "solution.npz",
     ]
     assert (tmp_path / "new" / "folder" / "convergence.png").read_bytes()[:4] == b"\x89PNG"
+
+
+def predictions(out) -> list[list[str]]:
+    return [line.split(",") for line in (out / "predictions.csv").read_text().splitlines()]
+
+
+def test_coefficients_by_name_and_predictions_row_by_row(capsys, table, tmp_path):
+    text = solved(capsys, table, "--problem", "minimax", "--intercept", "--drop", "two", "--out", str(tmp_path))
+    scalars, arrays = written(tmp_path)
+    assert list(scalars["coefficients"]) == ["one", "three", "four"]
+    assert list(scalars["coefficients"].values()) == arrays["coef"].tolist()
+    assert scalars["intercept"] == arrays["intercept"] and scalars["settings"]["drop"] == ["two"]
+    head, *rows = predictions(tmp_path)
+    assert head == ["row", "target", "prediction", "residual"]
+    row, target, prediction, residual = np.array(rows, dtype=float).T
+    np.testing.assert_array_equal(row, np.arange(40))
+    np.testing.assert_array_equal(target, B)
+    np.testing.assert_allclose(prediction, A[:, [0, 2, 3]] @ arrays["coef"] + arrays["intercept"])
+    np.testing.assert_array_equal(residual, prediction - target)
+    assert np.abs(residual).max() == pytest.approx(scalars["fun"]) and "coefficients one " in text
+
+
+def test_labels_and_probabilities(capsys, words, tmp_path):
+    solved(capsys, words, "--problem", "logistic", "--ridge", "0.1", "--out", str(tmp_path))
+    head, *rows = predictions(tmp_path)
+    assert head == ["row", "label", "probability"] and [label for _, label, _ in rows] == LABELS.tolist()
+    margin = A @ written(tmp_path)[1]["x"]
+    np.testing.assert_allclose([float(row[2]) for row in rows], 1.0 / (1.0 + np.exp(-margin)))
+
+
+def test_a_plan_has_no_predictions(capsys, tmp_path):
+    np.save(tmp_path / "c.npy", np.abs(A))
+    text = solved(capsys, str(tmp_path / "c.npy"), "--problem", "transport", "--out", str(tmp_path / "out"))
+    assert not (tmp_path / "out" / "predictions.csv").exists() and "predictions.csv" not in text
+
+
+def test_rows_keep_their_numbers_where_some_are_left_out(capsys, tmp_path):
+    rows = ["x,y", *(f"{i},{'' if i in (2, 5) else i * i}" for i in range(9))]
+    (tmp_path / "t.csv").write_text("\n".join(rows))
+    argv = ("--problem", "minimax", "--intercept", "--missing", "drop", "--out", str(tmp_path))
+    text = " ".join(solved(capsys, str(tmp_path / "t.csv"), *argv).split())
+    kept = [0, 1, 3, 4, 6, 7, 8]
+    assert [int(row[0]) for row in predictions(tmp_path)[1:]] == kept
+    _, arrays = written(tmp_path)
+    assert arrays["rows"].tolist() == kept and "7 rows, 1 columns" in text
+    assert f"prove the bound: {', '.join(map(str, arrays['rows'][arrays['active']]))} (from 0)" in text
+    assert "2 of 9 rows have missing values and were left out" in text
+
+
+def test_of_many_coefficients_the_largest_are_shown(capsys, tmp_path):
+    M = RNG.standard_normal((60, 12))
+    np.savez(tmp_path / "t.npz", A=M, b=M @ np.arange(12.0))
+    text = " ".join(solved(capsys, str(tmp_path / "t.npz"), "--problem", "minimax").split())
+    assert "coefficients column 12 11, column 11 10, column 10 9," in text and "column 2 1," not in text
+    assert "(the 10 largest of 12; --out DIR writes all of them)" in text
+    argv = ("--problem", "minimax", "--out", str(tmp_path))
+    text = " ".join(solved(capsys, str(tmp_path / "t.npz"), *argv).split())
+    assert "(the 10 largest of 12; solution.json has all)" in text
+    assert list(written(tmp_path)[0]["coefficients"].values()) == pytest.approx(np.arange(12.0), abs=1e-9)
+
+
+def test_labels_that_matplotlib_would_take_for_formulas(capsys, tmp_path):
+    rows = ["x,y", *(f"{i % 7},{('$^', '_文')[i % 2]}" for i in range(20))]
+    (tmp_path / "t.csv").write_text("\n".join(rows), encoding="utf-8")
+    solved(capsys, str(tmp_path / "t.csv"), "--problem", "logistic", "--ridge", "1", "--out", str(tmp_path / "out"))
+    assert (tmp_path / "out" / "convergence.png").exists()
 
 
 def test_without_matplotlib(capsys, table, tmp_path, monkeypatch):
@@ -197,6 +264,13 @@ def test_without_matplotlib(capsys, table, tmp_path, monkeypatch):
         (("x.csv", "--problem", "lp", "--norm", "3"), "--norm is for logistic and lse, not for lp"),
         (("x.csv", "--problem", "lse", "--intercept"), "--intercept is for minimax, lp and logistic, not for lse"),
         (("x.csv", "--problem", "transport", "--target", "a"), "--target is for"),
+        (
+            ("x.csv", "--problem", "transport", "--missing", "drop"),
+            "--missing is for minimax, lp, logistic and lse, not",
+        ),
+        (("x.csv", "--problem", "lp", "--columns", ""), "--columns: must be columns between commas, got ''"),
+        (("x.csv", "--problem", "lp", "--drop", "a,\nb"), "--drop: must be columns between commas, got 'a,\\nb'"),
+        (("x.csv", "--problem", "lp", "--decimal", "x"), "--decimal: invalid choice: 'x'"),
         (("x.csv", "--problem", "lp", "--power", "1"), "--power: must be a finite number of at least 2, got '1'"),
         (("x.csv", "--problem", "lse", "--norm", "1.5"), "--norm: must be a number from 2 to inf, got '1.5'"),
         (("x.csv", "--problem", "lse", "--alpha", "nan"), "--alpha: must be a finite number above 0, got 'nan'"),

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from .style import RC
+from .._plots import RC
 from .tables import Tables, csv_text
 from .workers import Workers
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from .._plots import legend_below
 from .problems import unbounded
-from .style import AXES, METHODS, legend_below
+from .style import AXES, METHODS
 from .tables import Rows, Tables, column, group
 
 TITLES = {

@@ -17,11 +17,11 @@ import numpy as np
 from .. import theory
 from .._math.geometry import Lp
 from .._minimize import iterate
+from .._plots import COLORS, MARKERS, legend_below
 from ..objectives import Affine, SymmetricSoftmax
 from .experiment import Experiment, seed, size
 from .problems import problem
 from .reference import reference
-from .style import COLORS, MARKERS, legend_below
 from .tables import Rows, Tables, column, first, group, markdown
 from .workers import Workers
 

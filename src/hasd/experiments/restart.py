@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from .._minimize import minimize
+from .._plots import COLORS, legend_below
 from ..theory import RESTART, RESTART_PAPER, restart_period
 from .experiment import Experiment, seed, size
 from .problems import problem
 from .reference import reference
-from .style import COLORS, legend_below
 from .tables import Rows, Tables, column, first, group, markdown
 from .workers import Workers
 

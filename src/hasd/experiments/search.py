@@ -15,13 +15,13 @@ import numpy as np
 
 from .._math.geometry import Lp, gain
 from .._minimize import minimize
+from .._plots import COLORS, MARKERS, legend_below
 from ..methods.hasd_paper import CONSTANT
 from ..objectives import Affine, LeastSquares, Logistic
 from ..theory import search_trials_bound
 from .experiment import Experiment, seed, size
 from .problems import data, problem
 from .reference import reference
-from .style import COLORS, MARKERS, legend_below
 from .tables import Rows, Tables, column, group, markdown
 from .workers import Workers
 

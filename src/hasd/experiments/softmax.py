@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from .._minimize import minimize
+from .._plots import COLORS, MARKERS, legend_below
 from ..objectives import SymmetricSoftmax
 from ..theory import softmax_gain
 from .experiment import Experiment, seed, size
-from .style import COLORS, MARKERS, legend_below
 from .tables import Rows, Tables, column, group, markdown
 from .workers import Workers
 

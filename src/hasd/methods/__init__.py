@@ -49,13 +49,13 @@ def choose(objective: Any) -> tuple[str, str]:
     small that all directions can be kept.
     """
     if not traits_of_objective(objective).has_images:
-        return "hasd-qn", "Chosen: hasd-qn, as the function is a black box."
+        return "hasd-qn", "the function is a black box"
     if objective.images().constant and objective.dimension > WHOLE:
-        return "hasd-cg", "Chosen: hasd-cg, as the function is quadratic."
+        return "hasd-cg", "the function is quadratic"
     cost = objective.row_cost
     if cost >= CHEAP_ROW:
-        return "hasd-subspace", f"Chosen: hasd-subspace, as a product with A handles {cost:.3g} entries a row."
-    return "hasd-qn", f"Chosen: hasd-qn, as a product with A handles only {cost:.3g} entries a row."
+        return "hasd-subspace", f"a product with A handles {cost:.3g} entries a row"
+    return "hasd-qn", f"a product with A handles only {cost:.3g} entries a row"
 
 
 def method_names() -> list[str]:

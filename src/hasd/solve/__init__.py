@@ -1,11 +1,12 @@
 """``hasd solve FILE``: data from a file, a certified solution into a folder.
 
-`read` is the funnel every file goes through; `problems` calls the solvers; `summary`, `write` and `plot` tell.
+`files` is the one way in, `formats` its readers on pandas, pyarrow, scikit-learn and NumPy, `data` makes a matrix and a
+target of what they read; `problems` calls the solvers; `summary`, `write` and `plot` tell.
 """
 
-from .contents import Request
 from .data import Cost, Pair
 from .faults import FileProblem
-from .read import read
+from .files import read
+from .settings import Settings
 
-__all__ = ["Cost", "FileProblem", "Pair", "Request", "read"]
+__all__ = ["Cost", "FileProblem", "Pair", "Settings", "read"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import csv
 import math
 import sys
 from collections.abc import Callable
@@ -10,11 +11,11 @@ from dataclasses import fields
 from pathlib import Path
 
 from .._checks import nearest
-from .contents import Request
 from .faults import FileProblem
+from .files import read
 from .folder import folder, make_folder
+from .formats import READERS
 from .problems import FileSolution, solve
-from .read import READERS, read
 from .settings import PROBLEMS, Settings
 from .summary import row, summary
 from .terminal import complain, say
@@ -27,18 +28,29 @@ problems:
 {problems}
 
 formats, by extension (.gz and .bz2 around a text are undone) or --format:
-  csv       a table; names in the first line or none; comma, semicolon, tab or blanks
+  csv       a table; names in the first line or none; comma, semicolon, tab or blanks.  Without --decimal, commas in
+            numbers are decimal commas where cells are between semicolons or tabs and no number has a point
   npz       arrays A or X and b, y or target; transport: C and, if not uniform, a and b; one array alone is a table
   npy       a table
   svmlight  .svm, .svmlight, .libsvm: sparse rows "target index:value ..."
-  parquet   a table (needs pyarrow)
+  parquet   a table
   Transport takes a table as the cost matrix.  Any other extension: the file's first bytes and row decide.
+  Columns count from 0, or from the end: -1 is the last and, without --target, the target.
+  In a table true and false are 1 and 0, words become a column of 0 and 1 for each word (with --intercept for each
+  but the first in the alphabet), dates are refused.  pip install 'hasd[cli]' brings what reads tables.
+
+written to --out:
+  solution.npz     the arrays
+  solution.json    the coefficients by name, and all that is printed
+  predictions.csv  row (from 0), target, prediction, residual = prediction - target; logistic: row, label, probability
+                   of the label that became +1; transport: none, as the plan in solution.npz is the answer
+  convergence.png  value and bound over time, and the residuals
 
 exit codes:
   0  solved: the tolerance was met
-  1  failed otherwise: nothing could be written, out of memory, a library is missing
+  1  failed otherwise: nothing could be written, out of memory
   2  wrong usage
-  3  the file cannot be used; one line on stderr says where and why
+  3  the file cannot be used, or a library to read it is missing; one line on stderr says where and why
   4  not solved: a limit came first, or the problem has no minimum; what was found is still told and written
 """
 
@@ -49,39 +61,30 @@ def add_options(one: argparse.ArgumentParser) -> None:
     one.epilog = EPILOG.format(problems="\n".join(f"  {name:10}{text}" for name, text in PROBLEMS.items()))
     one.add_argument("file", metavar="FILE", help="the data")
     one.add_argument("--problem", type=problem, choices=list(PROBLEMS), required=True, help="what is to be solved")
+    one.add_argument("--target", metavar="COLUMN", help="what b or y is: a column by name or index, or an array")
+    one.add_argument("--columns", type=names, metavar="A,B,...", help="use these columns only, by name or index")
+    one.add_argument("--drop", type=names, metavar="A,B,...", help="leave these columns out")
     one.add_argument(
-        "--target", metavar="COLUMN", help="name or index (from 0; -1: the last) of the column that is b or y, in an "
-        "npz the array's name (default: the last column)"
-    )  # fmt: skip
-    one.add_argument("--power", type=at_least(2), metavar="Q", help="lp: the power of the loss (default: 4)")
-    one.add_argument(
-        "--norm", type=norm, metavar="P", help="logistic, lse: the geometry, 2 to inf (default: the method chooses)"
+        "--missing",
+        choices=("refuse", "drop"),
+        help="a row with an empty cell: refuse the file (default), or drop the row",
     )
-    one.add_argument(
-        "--reg", type=above_zero, help="transport: the entropy's weight (default: 1%% of the costs' range)"
-    )
-    one.add_argument("--alpha", type=above_zero, help="lse: the smoothing (default: 1)")
-    one.add_argument("--ridge", type=at_least(0), help="logistic, lse: the weight of ||x||^2/2 (default: 0)")
-    one.add_argument(
-        "--intercept", action=argparse.BooleanOptionalAction, help="add a column of ones (default: the data as it is)"
-    )
-    one.add_argument(
-        "--tol", type=above_zero, help="what to reach.  minimax, lp: the relative gap (default: 1e-9, 1e-8); logistic, "
-        "lse: the gradient's norm over that at 0 (1e-8); transport: the error of the marginals (1e-6)"
-    )  # fmt: skip
-    one.add_argument("--time-limit", type=above_zero, metavar="SECONDS", help="of solving, reading aside")
-    one.add_argument("--maxiter", type=whole, metavar="N", help="iterations at most; minimax: linear programs")
-    one.add_argument(
-        "--out", type=folder, metavar="DIR", help="write solution.npz, solution.json, convergence.png there"
-    )
-    one.add_argument("--format", choices=list(READERS), help="not by the extension")
+    one.add_argument("--intercept", action=argparse.BooleanOptionalAction, help="add a column of ones (default: no)")
+    for name, kind, metavar, text in NUMBERS:
+        one.add_argument(name, type=kind, metavar=metavar, help=text)
+    one.add_argument("--out", type=folder, metavar="DIR", help="write the answer there (see below)")
+    one.add_argument("--format", choices=[name for name in READERS if name != "text"], help="not by the extension")
     one.add_argument(
         "--header", choices=("auto", "yes", "no"), default="auto", help="csv: does the first line hold names?"
     )
+    one.add_argument("--decimal", choices=(".", ","), metavar="SIGN", help="csv: . or , (default: see below)")
     one.add_argument(
-        "--max-memory", type=memory, default="4G", metavar="SIZE", help="refuse files whose numbers take more, "
-        "e.g. 500M (default: 4G)"
-    )  # fmt: skip
+        "--max-memory",
+        type=memory,
+        default="4G",
+        metavar="SIZE",
+        help="refuse files whose numbers take more (default: 4G)",
+    )
     one.set_defaults(usage=one.error)
 
 
@@ -89,11 +92,11 @@ def run(options: argparse.Namespace) -> int:
     """Read, solve, tell, write; the exit code."""
     names = [field.name for field in fields(Settings) if field.name != "progress"]
     settings = Settings(**{name: getattr(options, name) for name in names}, progress=sys.stderr.isatty())
-    misplaced = settings.misplaced()
-    if misplaced:
-        options.usage(misplaced)
+    misplacement = settings.misplacement()
+    if misplacement:
+        options.usage(misplacement)
     try:
-        data = read(options.file, _request(options), options.format)
+        data = read(options.file, settings, options.format)
     except FileProblem as problem:
         complain(f"error: {problem}")
         return BAD_FILE
@@ -107,7 +110,7 @@ def run(options: argparse.Namespace) -> int:
         what = "more memory than there is" if isinstance(error, MemoryError) else f"{type(error).__name__}: {error}"
         complain(f"error: {options.file}: solving failed: {what}")
         return FAILED
-    told = say(summary(options.file, settings.problem, solution))
+    told = say(summary(options.file, settings.problem, solution, options.out is not None))
     if options.out is not None:  # also where it could not be told
         told = say(_written(solution, settings, options.file, options.out)) and told
     if not told:
@@ -125,17 +128,6 @@ def _written(solution: FileSolution, settings: Settings, name: str, out: Path) -
     return f"{line}\n{row('note', note)}" if note else line
 
 
-def _request(options: argparse.Namespace) -> Request:
-    return Request(
-        cost=options.problem == "transport",
-        labels=options.problem == "logistic",
-        optional=options.problem == "lse",
-        target=options.target,
-        header=options.header,
-        limit=options.max_memory,
-    )
-
-
 def problem(text: str) -> str:
     """A problem's name; where it is misspelt, the one that was probably meant.  argparse refuses all others."""
     if text not in PROBLEMS and (meant := nearest(text, PROBLEMS)) is not None:
@@ -143,32 +135,31 @@ def problem(text: str) -> str:
     return text
 
 
-def at_least(least: float) -> Callable[[str], float]:
-    """A type for argparse: finite numbers from this one on."""
+def names(text: str) -> tuple[str, ...]:
+    """Names between commas; one that has a comma in it is quoted.
 
-    def number(text: str) -> float:
+    >>> names('age,"dose, mg"')
+    ('age', 'dose, mg')
+    """
+    try:
+        found = tuple(name.strip() for name in next(csv.reader([text], skipinitialspace=True), []))
+    except csv.Error:
+        found = ()
+    if not found or not all(found):
+        raise argparse.ArgumentTypeError(f"must be columns between commas, got {text!r}")
+    return found
+
+
+def number(least: float, what: str) -> Callable[[str], float]:
+    """A type for argparse: numbers from ``least`` on, infinity where ``what``, their description, has it."""
+
+    def parse(text: str) -> float:
         value = _float(text)
-        if not (least <= value < math.inf):
-            raise argparse.ArgumentTypeError(f"must be a finite number of at least {least}, got {text!r}")
+        if not least <= value or (value == math.inf and "inf" not in what):
+            raise argparse.ArgumentTypeError(f"must be a {what}, got {text!r}")
         return value
 
-    return number
-
-
-def above_zero(text: str) -> float:
-    """A positive finite number."""
-    value = _float(text)
-    if not 0.0 < value < math.inf:
-        raise argparse.ArgumentTypeError(f"must be a finite number above 0, got {text!r}")
-    return value
-
-
-def norm(text: str) -> float:
-    """A norm's p."""
-    value = _float(text)
-    if not value >= 2.0:
-        raise argparse.ArgumentTypeError(f"must be a number from 2 to inf, got {text!r}")
-    return value
+    return parse
 
 
 def whole(text: str) -> int:
@@ -197,3 +188,17 @@ def _float(text: str) -> float:
         return float(text)
     except ValueError:
         return math.nan
+
+
+above_zero = number(math.nextafter(0.0, 1.0), "finite number above 0")
+NUMBERS: tuple[tuple[str, Callable[[str], float], str, str], ...] = (
+    ("--power", number(2.0, "finite number of at least 2"), "Q", "lp: the power of the loss (default: 4)"),
+    ("--norm", number(2.0, "number from 2 to inf"), "P", "logistic, lse: the geometry (default: the method chooses)"),
+    ("--reg", above_zero, "REG", "transport: the entropy's weight (default: 1%% of the costs' range)"),
+    ("--alpha", above_zero, "ALPHA", "lse: the smoothing (default: 1)"),
+    ("--ridge", number(0.0, "finite number of at least 0"), "RIDGE", "logistic, lse: weight of ||x||^2/2 (default: 0)"),
+    ("--tol", above_zero, "TOL", "what to reach: the relative gap (minimax 1e-9, lp 1e-8), the gradient's norm over "
+     "that at 0 (logistic, lse 1e-8), the error of the marginals (transport 1e-6)"),
+    ("--time-limit", above_zero, "SECONDS", "of solving, reading aside"),
+    ("--maxiter", whole, "N", "iterations at most; minimax: linear programs"),
+)  # fmt: skip

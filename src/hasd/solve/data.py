@@ -1,18 +1,60 @@
-"""From what a file holds to what a problem needs: a matrix and a target, or a cost matrix and two masses."""
+"""From a table to what a problem needs: a matrix and a target, or a cost matrix and two masses."""
 
 from __future__ import annotations
 
 import math
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from .contents import MATRIX_NAMES, Contents, Named, Request, Sparse, Table, column, find_column
-from .faults import Fault, bad, first_bad, listed, quoted
+from .faults import Fault, bad, first_bad, name_list, quote, within
+from .settings import Settings
 
 MASS_ERROR = 1e-9
 """What the sums of the masses may differ by, relative."""
+MAX_LEVELS = 100
+"""Different words of a column: more are names or free text, and no categories."""
+UNNAMED = ("", "__index_level_0__")
+"""What a column of row numbers is called in files that pandas wrote."""
+DAY, MONTH = r"\d{1,2}", r"(\d{1,2}|(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*)"
+DATE = re.compile(
+    rf"(\d{{4}}[-/.]{MONTH}[-/.]{DAY}|{DAY}[-/. ]+{MONTH}[-/. ,]+\d{{2,4}})(?!\d).*|{DAY}:\d\d(:\d\d.*)?", re.I
+)
+"""A day, with or without a time, or a time alone."""
+ALMOST = re.compile(r"[-+]?[\d.,_' ]*\d[\d.,_' ]*([eE][-+]?\d+)?\s*[%€$£]?")
+"""What somebody meant as a number: other decimal signs, groups of digits, a unit."""
+TRUTH = {"true": 1.0, "false": 0.0}
+NUMERIC = "biuf"
+"""Kinds of NumPy types: booleans, integers, floating-point numbers."""
+Names = tuple[str, ...] | None
+"""Of columns; None where the file has none."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """The columns of a file that are asked for, as pandas read them."""
+
+    frame: Any  # a DataFrame, its columns and rows counted from 0 as in the file
+    names: Names  # of all the columns in the file
+    chosen: list[int]  # the columns of the matrix
+    target: int | None  # the target's column; None: there is none
+    row: Callable[[int], str] = "row {} (from 0)".format  # where a row is in the file
+    decimal: str = "."
+    notes: tuple[str, ...] = ()
+    called: str = ""  # the target, where that is no column
+
+    def place(self, i: int, j: int) -> str:
+        """Where a cell is in the file."""
+        return f"{self.row(i)}, {self.target_name if j == self.target else column(j, self.names)}"
+
+    @property
+    def target_name(self) -> str:
+        """What the target is called in the file."""
+        return self.called or column(self.target or 0, self.names)
 
 
 @dataclass(frozen=True)
@@ -22,8 +64,10 @@ class Pair:
     A: Any  # float64, dense or CSR
     b: np.ndarray  # for labels: -1 and 1
     target: str  # what the target is called in the file
-    columns: tuple[str, ...] | None = None  # of A
+    columns: tuple[str, ...] | None = None  # of A, no two the same
     notes: tuple[str, ...] = ()
+    classes: tuple[str, str] | None = None  # what -1 and 1 are in the file
+    rows: np.ndarray | None = None  # of A in the file, from 0, where some were left out
 
 
 @dataclass(frozen=True)
@@ -36,34 +80,89 @@ class Cost:
     notes: tuple[str, ...] = ()
 
 
-Data = Pair | Cost
+def column(j: int, names: Names) -> str:
+    """A column as people count it, with its name where it has one.
+
+    >>> column(1, ("age", "dose")), column(1, None)
+    ("column 2 ('dose')", 'column 2')
+    """
+    return f"column {j + 1} ({quote(names[j])})" if names is not None else f"column {j + 1}"
 
 
-def arranged(contents: Contents, request: Request) -> Data:
-    """The data that the request asks for, checked."""
-    if request.cost:
-        return _cost(contents)
-    pair = _PAIRS[type(contents)](contents, request)
-    return _labelled(pair, getattr(contents, "classes", None)) if request.labels else pair
+def find_column(text: str | None, names: Names, width: int, option: str = "--target") -> int:
+    """The index of a column: a name, an index from 0 (negative: from the end), or None for the last.
+
+    >>> find_column("dose", ("age", "dose"), 2), find_column("-1", None, 5), find_column(None, None, 3)
+    (1, 4, 2)
+    """
+    if text is None:
+        return width - 1
+    matches = [j for j, name in enumerate(names or ()) if name == text]
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
+        raise Fault("", f"{option} {quote(text)} names {len(matches)} columns; give an index instead")
+    if re.fullmatch(r"-?\d{1,9}", text) and -width <= int(text) < width:
+        return int(text) % width
+    there = f"the columns are {name_list(names)}" if names else f"there are {width} columns and no names"
+    raise Fault("", f"{option} {quote(text)} is not there: {there}")
 
 
-def _cost(contents: Contents) -> Cost:
-    if isinstance(contents, Sparse):
-        raise Fault("", "a sparse file; transport needs every cost: csv, npy, npz or parquet")
-    if isinstance(contents, Table):
-        _refuse_bad(contents)
-        return _with_masses(contents.values, None, None)
-    if "C" not in contents.arrays:
-        raise Fault("", f"no array 'C'; the arrays are {listed(contents.there)}")
-    C = _matrix(contents, "C")
-    a, b = (
-        _vector(contents, name, n) if name in contents.arrays else None for name, n in zip("ab", C.shape, strict=True)
-    )
-    return _with_masses(C, a, b)
+def select(settings: Settings, names: Names, width: int) -> tuple[list[int], int | None, list[int]]:
+    """The columns of the matrix, the target's (None for a cost matrix), and both in the file's order."""
+    if settings.problem == "transport":
+        return [*range(width)], None, [*range(width)]
+    if width < 2:
+        raise Fault("", f"{width} column; a target and at least one more are needed")
+    target = find_column(settings.target, names, width)
+    chosen = [find_column(one, names, width, "--columns") for one in settings.columns or ()] or range(width)
+    left_out = {find_column(one, names, width, "--drop") for one in settings.drop or ()}
+    if target in left_out:
+        raise Fault("", f"--drop: {column(target, names)} is the target")
+    kept = [j for j in dict.fromkeys(chosen) if j != target and j not in left_out]
+    if not kept:
+        raise Fault("", "--columns and --drop leave no column beside the target")
+    return kept, target, sorted({*kept, target})
 
 
-def _with_masses(C: np.ndarray, a: np.ndarray | None, b: np.ndarray | None) -> Cost:
-    """Uniform, with the sum of the other, where a mass is absent."""
+def is_number(cell: str | None, decimal: str = ".") -> bool:
+    """Whether a cell is a number as files write them: no digit groups, which Python would take.
+
+    >>> is_number(" -1.5e3"), is_number("1_000"), is_number("1,5", ","), is_number("1.5", ",")
+    (True, False, True, False)
+    """
+    if cell is None or "_" in cell or (decimal == "," and "." in cell):
+        return False
+    try:
+        float(cell.replace(decimal, "."))
+    except ValueError:
+        return False
+    return True
+
+
+def make_pair(table: Table, settings: Settings) -> Pair:
+    """The target, and the other columns as numbers."""
+    frame, notes = _drop_missing(table, settings)
+    target, labels, classes = frame[table.target], settings.problem == "logistic", None
+    if target.dtype.kind in NUMERIC or not labels:
+        b = _matrix(table, frame, [int(target.name)], False, settings.max_memory)[0][:, 0]
+    if labels:
+        b, classes, said = make_labels(target, table.target_name)
+        notes += said
+    A, names, expanded = _matrix(table, frame, table.chosen, True, settings.max_memory, bool(settings.intercept))
+    unnamed = [j + 1 for j in table.chosen if table.names and table.names[j] in UNNAMED]
+    notes += [f"Column {j} has no name (a row number?) and was taken as data." for j in unnamed[:3]] + expanded
+    rows = None if len(frame) == len(table.frame) else frame.index.to_numpy()
+    return Pair(A, b, table.target_name, names, (*table.notes, *notes), classes, rows)
+
+
+def make_cost(table: Table, settings: Settings) -> Cost:
+    """The table as a cost matrix, with uniform masses."""
+    return with_masses(_matrix(table, _drop_missing(table, settings)[0], table.chosen, False, settings.max_memory)[0])
+
+
+def with_masses(C: np.ndarray, a: np.ndarray | None = None, b: np.ndarray | None = None) -> Cost:
+    """A cost matrix and its masses: uniform, with the sum of the other, where one is absent."""
     if 0 in C.shape:
         raise Fault("", f"a cost matrix of shape {C.shape}")
     for name, mass in (("a", a), ("b", b)):
@@ -78,89 +177,103 @@ def _with_masses(C: np.ndarray, a: np.ndarray | None, b: np.ndarray | None) -> C
     return Cost(C, a, b, notes)
 
 
-def _from_table(table: Table, request: Request) -> Pair:
-    """The target's column, and the others."""
-    width = table.values.shape[1]
-    if width < 2:
-        raise Fault("", f"{width} column; a target and at least one more are needed")
-    if not len(table.values):
+def make_labels(values: Any, place: str) -> tuple[np.ndarray, tuple[str, str], list[str]]:
+    """Two classes as -1 and 1, the smaller number or the first in the alphabet -1; their names; what is to be said."""
+    import pandas as pd
+
+    numeric = values.dtype.kind in NUMERIC
+    codes, found = pd.factorize(values.to_numpy(), sort=True) if numeric else _find_words(values)
+    names = [f"{value:g}" if numeric else value for value in found]
+    if len(names) != 2:
+        different = "only one value" if len(names) == 1 else f"{len(names)} different values"
+        raise Fault(place, f"{different} ({name_list(names)}); logistic needs two classes")
+    said = [f"Labels: {quote(names[0])} became -1, {quote(names[1])} became +1."]
+    return 2.0 * codes - 1.0, (names[0], names[1]), [] if numeric and list(found) == [-1, 1] else said
+
+
+def _drop_missing(table: Table, settings: Settings) -> tuple[Any, list[str]]:
+    """The rows that have all their values; where some have not, the first is named or all of them are left out."""
+    frame = table.frame
+    if not len(frame):
         raise Fault("", "no rows")
-    _refuse_bad(table)
-    j = find_column(request.target, table.names, width)
-    others = [k for k in range(width) if k != j]
-    columns = None if table.names is None else tuple(table.names[k] for k in others)
-    unnamed = [k + 1 for k, name in enumerate(table.names or ()) if not name and k != j]
-    notes = [f"Column {k} has no name (a row number?) and was taken as data." for k in unnamed[:3]]
-    return Pair(table.values[:, others], table.values[:, j].copy(), column(j, table.names), columns, tuple(notes))
+    missing = frame.isna().to_numpy()
+    rows = missing.any(axis=1)
+    count = int(rows.sum())
+    if count == 0:
+        return frame, []
+    if settings.missing != "drop":
+        i = int(np.argmax(rows))
+        more = f", one of {count} such rows" if count > 1 else ""
+        hint = "" if settings.problem == "transport" else " (--missing drop leaves such rows out)"
+        raise Fault(table.place(i, int(frame.columns[np.argmax(missing[i])])), f"the cell is empty or nan{more}{hint}")
+    if count == len(frame):
+        raise Fault("", "every row has a missing value; none is left")
+    return frame[~rows], [f"{count} of {len(frame)} rows have missing values and were left out (--missing drop)."]
 
 
-def _refuse_bad(table: Table) -> None:
-    place = first_bad(table.values)
+def _matrix(
+    table: Table, frame: Any, chosen: Iterable[int], words: bool, limit: float, intercept: bool = False
+) -> tuple[np.ndarray, tuple[str, ...], list[str]]:
+    """Columns as one matrix, categories a column a level; the columns' names; what is to be said of categories."""
+    blocks: list[np.ndarray] = []
+    owners: list[int] = []
+    names: list[str] = []
+    notes: list[str] = []
+    for j in chosen:
+        name = table.names[j] if table.names and table.names[j] else f"column {j + 1}"
+        values, levels = _measure(table, frame, j, words)
+        shown = levels[1:] if intercept else levels
+        within(8.0 * len(frame) * (len(owners) + len(shown)), limit, f"{column(j, table.names)} as categories")
+        blocks.append(
+            values[:, None] == np.arange(len(levels))[len(levels) - len(shown) :] if levels else values[:, None]
+        )
+        names += [f"{name}={level}" for level in shown] or [name]
+        owners += [j] * blocks[-1].shape[1]
+        if levels:
+            first = f"; {quote(levels[0])} is the one that all are compared with" if intercept else ""
+            notes.append(f"The words in {column(j, table.names)} became {len(shown)} columns of 0 and 1{first}.")
+    A = np.hstack(blocks, dtype=np.float64)
+    place = first_bad(A)
     if place is not None:
-        raise Fault(table.place(*place), f"the cell is {bad(table.values[place])}")
+        raise Fault(table.place(int(frame.index[place[0]]), owners[place[1]]), f"the cell is {bad(A[place])}")
+    often = Counter(names)
+    unique = (f"{name} (column {owners[k] + 1})" if often[name] > 1 else name for k, name in enumerate(names))
+    return A, tuple(unique), notes
 
 
-def _from_named(named: Named, request: Request) -> Pair:
-    """The matrix by its usual names, the target by its own or the usual ones."""
-    there = f"the arrays are {listed(named.there)}"
-    matrix = next((name for name in MATRIX_NAMES if name in named.arrays), None)
-    if matrix is None:
-        raise Fault("", f"no array 'A' or 'X'; {there}")
-    A = _matrix(named, matrix)
-    target = next((name for name in request.vector_names if name in named.arrays), None)
-    if target is not None:
-        return Pair(A, _vector(named, target, len(A), f"{matrix} has rows"), f"array {quoted(target)}")
-    if request.target is not None:
-        raise Fault("", f"--target {quoted(request.target)} is not there: {there}")
-    if not request.optional:
-        raise Fault("", f"no array {' or '.join(quoted(name) for name in request.vector_names)}; {there}")
-    return Pair(A, np.zeros(len(A)), "none: zeros")
+def _find_words(values: Any) -> tuple[np.ndarray, list[str]]:
+    """The different words of a column in the order of the alphabet, and for each row the index of its own."""
+    import pandas as pd
+
+    codes, found = pd.factorize(values)  # a long word that is there often is never copied
+    again, words = pd.factorize(np.array([str(word).strip() for word in found], dtype=object), sort=True)
+    return again[codes], list(words)
 
 
-def _matrix(named: Named, name: str) -> np.ndarray:
-    values = named.arrays[name]
-    if values.ndim != 2 or 0 in values.shape:
-        raise Fault(f"array {quoted(name)}", f"{values.ndim}-D, shape {values.shape}; a matrix with entries is needed")
-    return _finite(values, name)
-
-
-def _vector(named: Named, name: str, length: int, of: str = "the cost matrix needs") -> np.ndarray:
-    values = named.arrays[name]
-    if values.ndim == 2 and 1 in values.shape:  # a column
-        values = values.ravel()
-    if values.ndim != 1:
-        raise Fault(f"array {quoted(name)}", f"{values.ndim}-D, shape {values.shape}; a vector is needed")
-    if len(values) != length:
-        raise Fault(f"array {quoted(name)}", f"{len(values)} entries where {of}: {length}")
-    return _finite(values, name)
-
-
-def _finite(values: np.ndarray, name: str) -> np.ndarray:
-    place = first_bad(values)
-    if place is not None:
-        index = ", ".join(str(i) for i in place)
-        raise Fault(f"array {quoted(name)}, entry [{index}] (from 0)", bad(values[place]))
-    return values
-
-
-def _from_sparse(sparse: Sparse, request: Request) -> Pair:
-    if request.target is not None:
-        raise Fault("", "--target: in this format the target is the number that begins a row")
-    return Pair(sparse.matrix, sparse.target, "the number that begins a row", None, sparse.notes)
-
-
-def _labelled(pair: Pair, classes: tuple[str, str] | None) -> Pair:
-    """The target as -1 and 1, the smaller value -1; said where it was anything else."""
-    values = np.unique(pair.b)
-    if len(values) != 2:
-        some = ", ".join(f"{value:g}" for value in values[:5]) + (", ..." if len(values) > 5 else "")
-        different = "only one value" if len(values) == 1 else f"{len(values)} different values"
-        raise Fault(pair.target, f"{different} ({some}); logistic needs two classes")
-    names = classes or tuple(f"{value:g}" for value in values)
-    b = np.where(pair.b == values[0], -1.0, 1.0)
-    same = classes is None and np.array_equal(values, [-1.0, 1.0])
-    note = () if same else (f"Labels: {quoted(names[0])} became -1, {quoted(names[1])} became +1.",)
-    return Pair(pair.A, b, pair.target, pair.columns, pair.notes + note)
-
-
-_PAIRS: dict[type, Any] = {Table: _from_table, Named: _from_named, Sparse: _from_sparse}
+def _measure(table: Table, frame: Any, j: int, words: bool) -> tuple[np.ndarray, list[str]]:
+    """A column as numbers; where it may hold words and holds nothing else, their indices, and the words."""
+    values = frame[j]
+    if values.dtype.kind in NUMERIC:
+        return values.to_numpy(), []
+    codes, levels = _find_words(values)
+    if all(level.lower() in TRUTH for level in levels):
+        return np.array([TRUTH[level.lower()] for level in levels])[codes], []
+    place = column(j, table.names)
+    date = next(filter(DATE.fullmatch, levels), None)
+    if date is not None:
+        raise Fault(place, f"dates ({quote(date)}); make numbers of them, or leave the column out with --drop")
+    good = np.array([is_number(level, table.decimal) for level in levels])
+    if good.all():  # whole numbers beyond 64 bits, and parquet's decimals
+        return np.array([float(level.replace(table.decimal, ".")) for level in levels])[codes], []
+    if not words or good.any() or any(map(ALMOST.fullmatch, levels)):
+        i = int(np.argmin(good[codes]))
+        cell = levels[codes[i]]
+        other = "," if table.decimal == "." else "."
+        hint = f" (in a csv --decimal {other} reads it)" if is_number(cell, other) else ""
+        raise Fault(table.place(int(frame.index[i]), j), f"{quote(cell)} is not a number{hint}")
+    if len(levels) == 1:
+        raise Fault(place, f"the same word in every row ({quote(levels[0])}); leave the column out with --drop")
+    if len(levels) > MAX_LEVELS or len(levels) == len(frame):
+        every = "a different one in every row" if len(levels) == len(frame) else f"more than {MAX_LEVELS}"
+        raise Fault(place, f"{len(levels)} different words, {every}; leave the column out with --drop")
+    return codes, levels

@@ -50,19 +50,19 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
-def quoted(text: str) -> str:
+def quote(text: str) -> str:
     """Somebody else's text in quotes, cut to a length that a line can hold.
 
-    >>> quoted("x" * 1000) == "'" + "x" * SHOWN + "...'"
+    >>> quote("x" * 1000) == "'" + "x" * SHOWN + "...'"
     True
     """
     return f"'{printable(text[:SHOWN])}{'...' if len(text) > SHOWN else ''}'"
 
 
-def told(error: BaseException) -> str:
+def gist(error: BaseException) -> str:
     """The beginning of an error of somebody else's code; it may quote the whole file.
 
-    >>> told(ValueError("bad\\nworse"))
+    >>> gist(ValueError("bad\\nworse"))
     'ValueError: bad'
     """
     lines = str(error).strip()[: SHOWN + 1].splitlines()
@@ -71,15 +71,15 @@ def told(error: BaseException) -> str:
     return f"{type(error).__name__}: {lines[0][:SHOWN]}{'...' if len(lines[0]) > SHOWN else ''}"
 
 
-def listed(names: Any) -> str:
+def name_list(names: Any) -> str:
     """The first names of a list.
 
-    >>> listed(["A", "b"])
+    >>> name_list(["A", "b"])
     "'A', 'b'"
     """
     names = list(names)
     more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
-    return ", ".join(quoted(str(name)) for name in names[:LISTED]) + more
+    return ", ".join(quote(str(name)) for name in names[:LISTED]) + more or "none"
 
 
 def size(number: float) -> str:

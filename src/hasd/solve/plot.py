@@ -1,13 +1,15 @@
-"""The figure of a run: value and lower bound over time, and how far they are apart."""
+"""The figure of a run: value and lower bound over time, how far they are apart, and what is left of each row."""
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ..experiments.style import COLORS, RC, legend_below
+from .._plots import COLORS, RC, legend_below
+from .faults import quote
 from .problems import FileSolution
 
 WIDE = 100.0
@@ -20,13 +22,15 @@ def plot(solution: FileSolution, problem: str, path: Path) -> None:
     from matplotlib.figure import Figure
 
     look: Any = RC  # matplotlib's stubs want the names spelled out
-    with rc_context(look):
-        figure = Figure(figsize=(8.0, 3.6), layout="constrained")
-        left, right = figure.subplots(1, 2)
+    with rc_context(look), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of letters in labels that the font does not have
+        figure = Figure(figsize=(11.0, 3.6), layout="constrained")
+        left, middle, right = figure.subplots(1, 3)
         _values(left, solution)
-        _distance(right, solution)
+        _distance(middle, solution)
+        _rows(right, solution)
         figure.suptitle(f"{problem}: {'solved' if solution.solved else 'not solved'}", fontsize=10)
-        for axes in (left, right):
+        for axes in (left, middle):
             axes.locator_params(axis="x", nbins=6)
         legend_below(figure, left, 3)
         figure.savefig(path)
@@ -34,7 +38,7 @@ def plot(solution: FileSolution, problem: str, path: Path) -> None:
 
 def _columns(solution: FileSolution) -> tuple[np.ndarray, np.ndarray, np.ndarray, str]:
     """Time in a unit that keeps its numbers short, value, bound, and that unit."""
-    seconds, fun, lower = (solution.trace[name] for name in ("seconds", "fun", "lower"))
+    seconds, fun, lower = (np.asarray(solution.res.trace[name], dtype=float) for name in ("seconds", "fun", "lower"))
     short = seconds.size > 0 and seconds[-1] < 1.0
     return seconds * (1000.0 if short else 1.0), fun, lower, "milliseconds" if short else "seconds"
 
@@ -82,3 +86,24 @@ def _distance(axes: Any, solution: FileSolution) -> None:
     axes.set(xlabel=unit, ylabel="gap", title="value minus each lower bound")
     if not drawn:
         axes.text(0.5, 0.5, "no lower bound, or no gap left", ha="center", transform=axes.transAxes)
+
+
+def _rows(axes: Any, solution: FileSolution) -> None:
+    """The residuals over the predictions; of labels, the probabilities; of transport, the plan."""
+    table = solution.predictions
+    if "residual" in table:
+        axes.plot(table["prediction"], table["residual"], ".", color=COLORS[0], markersize=4)
+        axes.axhline(0.0, color="0.5", linewidth=0.8)
+        axes.set(xlabel="prediction", ylabel="prediction - target", title="residuals")
+    elif "label" in table:
+        labels = np.unique(table["label"])
+        values = [table["probability"][table["label"] == label] for label in labels]
+        shown = [quote(label).replace("$", r"\$") for label in labels]  # a dollar begins a formula
+        axes.hist(values, bins=np.linspace(0.0, 1.0, 21), color=COLORS[: len(labels)], label=shown)
+        axes.set_axisbelow(True)
+        axes.set(xlabel="probability of the label that became +1", ylabel="rows", title="probabilities by label")
+        axes.legend()
+    else:
+        axes.imshow(solution.arrays["plan"], aspect="auto", cmap="Blues")
+        axes.grid(visible=False)
+        axes.set(xlabel="column", ylabel="row", title="plan")

@@ -11,8 +11,9 @@ from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
+from scipy.special import expit
 
-from .data import Cost, Data, Pair
+from .data import Cost, Pair
 from .settings import Settings
 from .waiting import waiting
 
@@ -34,35 +35,51 @@ FAR = ", unless it is over 100 times as large as this x and its Newton step"
 
 @dataclass(frozen=True)
 class FileSolution:
-    """What a solver found, ready to be told."""
+    """What a solver found, with what only its problem knows about it."""
 
-    size: str  # of the data, for people
-    fun: float
+    res: Any  # an OptimizeResult
     lower: float  # -inf where nothing is certified
     proves: str  # what the lower bound means
-    solved: bool
-    message: str
     method: str
     why: str  # that method
-    seconds: float
-    nit: int
+    tol: float
     nprod: int
-    trace: dict[str, np.ndarray]  # seconds, fun, lower
-    arrays: dict[str, np.ndarray]  # for solution.npz
-    scalars: dict[str, Any]  # for solution.json, beside those above
+    scale: float = 0.0  # the gap is measured by the value, or by this where it is larger
+    arrays: dict[str, np.ndarray] = field(default_factory=dict)  # for solution.npz
+    scalars: dict[str, Any] = field(default_factory=dict)  # for solution.json, beside those above
     notes: tuple[str, ...] = ()
     value_label: str = "value"  # in the figure
+    attained: bool = True  # False where it is proved that no x is best
+    size: str = ""  # of the data, for people
+    seconds: float = 0.0
+    predictions: dict[str, np.ndarray] = field(default_factory=dict)  # for predictions.csv, a column each
+
+    @property
+    def fun(self) -> float:
+        """The value."""
+        return float(self.res.fun)
 
     @property
     def gap(self) -> float:
         """The value minus the bound."""
         return self.fun - self.lower
 
+    @property
+    def solved(self) -> bool:
+        """Whether the solver says so, or the gap is within the tolerance."""
+        within = self.tol * max(abs(self.fun), self.scale)
+        return self.attained and math.isfinite(self.fun) and (bool(self.res.success) or self.gap <= within)
 
-def solve(data: Data, settings: Settings) -> FileSolution:
+    @property
+    def message(self) -> str:
+        """How the run ended."""
+        return str(self.res.message)
+
+
+def solve(data: Pair | Cost, settings: Settings) -> FileSolution:
     """Solve the problem that the settings name."""
     began = time.perf_counter()
-    solver: dict[str, Callable[[Any, Settings], SolverAnswer]] = {
+    solver: dict[str, Callable[[Any, Settings], FileSolution]] = {
         "minimax": _minimax,
         "lp": _lp,
         "logistic": _logistic,
@@ -73,54 +90,25 @@ def solve(data: Data, settings: Settings) -> FileSolution:
     with np.errstate(all="ignore"), warnings.catch_warnings(), waiting(alive, settings.problem, settings.time_limit):
         warnings.simplefilter("ignore")  # the result says how it went
         found = solver[settings.problem](data, settings)
-    seconds = time.perf_counter() - began
-    res, within = found.res, found.tol * max(abs(found.res.fun), found.scale)
-    columns = {name: np.asarray(res.trace[name], dtype=float) for name in ("seconds", "fun", "lower")}
-    return FileSolution(
-        size=_size(data, settings),
-        fun=float(res.fun),
+    res = found.res
+    return replace(
+        found,
         lower=-math.inf if math.isnan(found.lower) else found.lower,
-        proves=found.proves,
-        solved=found.attained and math.isfinite(res.fun) and (bool(res.success) or res.fun - found.lower <= within),
-        message=res.message.partition(" Chosen: ")[0],
-        method=found.method,
-        why=found.why,
-        seconds=seconds,
-        nit=int(res.nit),
-        nprod=found.nprod,
-        trace=columns,
+        size=_size(data, settings),
+        seconds=time.perf_counter() - began,
         arrays=found.arrays | _arrays(res),
-        value_label=found.value_label,
         scalars=found.scalars | {"tol": found.tol, "status": int(res.status), "message": res.message},
         notes=data.notes + found.notes,
+        predictions=_predict(found.arrays["x"], data, settings) if isinstance(data, Pair) else {},
     )
 
 
-@dataclass(frozen=True)
-class SolverAnswer:
-    """A solver's result, and what only its problem knows about it."""
-
-    res: Any  # an OptimizeResult
-    lower: float
-    proves: str
-    method: str
-    why: str
-    tol: float
-    nprod: int
-    scale: float = 0.0  # the gap is measured by the value, or by this where it is larger
-    arrays: dict[str, np.ndarray] = field(default_factory=dict)
-    scalars: dict[str, Any] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
-    value_label: str = "value"
-    attained: bool = True  # False where it is proved that no x is best
-
-
-def _minimax(data: Pair, settings: Settings) -> SolverAnswer:
+def _minimax(data: Pair, settings: Settings) -> FileSolution:
     from ..problems._chebyshev import chebyshev
 
     tol = MINIMAX_TOL if settings.tol is None else settings.tol
-    res = chebyshev(_matrix(data, settings), data.b, **(settings.limits() | {"tol": tol}))
-    return SolverAnswer(
+    res = chebyshev(_matrix(data, settings), data.b, gap_rtol=tol, **settings.limits())
+    return FileSolution(
         res,
         float(res.lower),
         "no x has a largest residual below the lower bound",
@@ -133,13 +121,13 @@ def _minimax(data: Pair, settings: Settings) -> SolverAnswer:
     )
 
 
-def _lp(data: Pair, settings: Settings) -> SolverAnswer:
+def _lp(data: Pair, settings: Settings) -> FileSolution:
     from ..problems._lp_fit import lp_fit
 
     tol = LP_TOL if settings.tol is None else settings.tol
     power = 4.0 if settings.power is None else settings.power
-    res = lp_fit(_matrix(data, settings), data.b, power=power, **(settings.limits() | {"tol": tol}))
-    return SolverAnswer(
+    res = lp_fit(_matrix(data, settings), data.b, power=power, gap_rtol=tol, **settings.limits())
+    return FileSolution(
         res,
         float(res.lower),
         "no x has a residual norm below the lower bound",
@@ -152,7 +140,7 @@ def _lp(data: Pair, settings: Settings) -> SolverAnswer:
     )
 
 
-def _logistic(data: Pair, settings: Settings) -> SolverAnswer:
+def _logistic(data: Pair, settings: Settings) -> FileSolution:
     from ..objectives import Logistic
     from .separable import SeparationWatch
 
@@ -172,7 +160,7 @@ def _logistic(data: Pair, settings: Settings) -> SolverAnswer:
     return replace(found, attained=False, arrays=found.arrays | {"separator": watch.direction})
 
 
-def _lse(data: Pair, settings: Settings) -> SolverAnswer:
+def _lse(data: Pair, settings: Settings) -> FileSolution:
     from ..objectives import LogSumExp
 
     ridge, alpha = settings.ridge or 0.0, 1.0 if settings.alpha is None else settings.alpha
@@ -187,7 +175,7 @@ def _smooth(
     scalars: dict[str, Any],
     notes: tuple[str, ...],
     callback: Callable[[np.ndarray], None] | None = None,
-) -> SolverAnswer:
+) -> FileSolution:
     """minimize, and afterwards the best lower bound on the minimum: the dual's, or the run's own with a ridge."""
     from .._minimize import minimize
     from .._run.status import Status
@@ -203,8 +191,8 @@ def _smooth(
     late = res.status == Status.TIME.code
     gaps = [f.duality_gap(res.x, iterations=LATE if late else 100), res.gap if f.ridge > 0.0 else math.inf]
     gap = min((gap for gap in gaps if not math.isnan(gap)), default=math.inf)
-    chosen = res.message.partition("Chosen: ")[2].partition(", as ")[2].partition(". ")[0].rstrip(".")
-    return SolverAnswer(
+    chosen = res.reason
+    return FileSolution(
         res,
         float(res.fun) - max(gap, 0.0),
         "no x has a value below the lower bound" + ("" if f.ridge > 0.0 else FAR),
@@ -219,15 +207,15 @@ def _smooth(
     )
 
 
-def _transport(data: Cost, settings: Settings) -> SolverAnswer:
+def _transport(data: Cost, settings: Settings) -> FileSolution:
     from ..problems._transport import transport
 
     tol = TRANSPORT_TOL if settings.tol is None else settings.tol
     reg, notes = (settings.reg, ()) if settings.reg is not None else _default_reg(data)
-    res = transport(data.C, data.a, data.b, reg, **(settings.limits() | {"tol": tol}))
+    res = transport(data.C, data.a, data.b, reg, error_tol=tol, **settings.limits())
     # before the end no plan has the right marginals, and what the trace calls fun bounds nothing
     res.trace["fun"] = np.full_like(res.trace["lower"], res.fun)
-    return SolverAnswer(
+    return FileSolution(
         res,
         float(res.lower),
         "no plan with these marginals has a regularised cost below the lower bound",
@@ -263,10 +251,23 @@ def _matrix(data: Pair, settings: Settings) -> Any:
 
 
 def _fit(x: np.ndarray, data: Pair, settings: Settings) -> dict[str, np.ndarray]:
-    """The coefficients, the intercept apart, and the names they go with."""
+    """The coefficients, the intercept apart, and the names they go with; the rows, where some were left out."""
     coefficients = x[:-1] if settings.intercept else x
+    names = data.columns or [f"x{j}" for j in range(len(coefficients))]
     out = {"x": x, "coef": coefficients, "intercept": np.asarray(x[-1] if settings.intercept else 0.0)}
-    return out if data.columns is None else out | {"columns": np.array(data.columns, dtype=str)}
+    out["columns"] = np.array(names, dtype=str)
+    return out if data.rows is None else out | {"rows": data.rows}
+
+
+def _predict(x: np.ndarray, data: Pair, settings: Settings) -> dict[str, np.ndarray]:
+    """What x says of each row: <a_i, x> and how far it is from b_i, or the probability of the label that became +1."""
+    rows = np.arange(len(data.b)) if data.rows is None else data.rows
+    with np.errstate(all="ignore"):
+        product = _matrix(data, settings) @ x
+        if settings.problem != "logistic":
+            return {"row": rows, "target": data.b, "prediction": product, "residual": product - data.b}
+        labels = np.array(data.classes or ("-1", "1"))[(data.b > 0.0).astype(int)]
+        return {"row": rows, "label": labels, "probability": expit(product)}
 
 
 def _arrays(res: Any) -> dict[str, np.ndarray]:
@@ -275,7 +276,7 @@ def _arrays(res: Any) -> dict[str, np.ndarray]:
     return {name: np.asarray(res[name]) for name in names if name in res}
 
 
-def _size(data: Data, settings: Settings) -> str:
+def _size(data: Pair | Cost, settings: Settings) -> str:
     if isinstance(data, Cost):
         return f"{data.C.shape[0]} x {data.C.shape[1]} costs"
     n, d = data.A.shape

@@ -12,6 +12,7 @@ PROBLEMS = {
     "lse": "min over x of alpha log sum_i exp((<a_i, x> - b_i)/alpha) + ridge/2 ||x||^2",
     "transport": "min over plans P with marginals a and b of <C, P> + reg sum P log P",
 }
+FITS = ("minimax", "lp", "logistic", "lse")
 TAKES = {
     "power": ("lp",),
     "norm": ("logistic", "lse"),
@@ -19,7 +20,10 @@ TAKES = {
     "alpha": ("lse",),
     "ridge": ("logistic", "lse"),
     "intercept": ("minimax", "lp", "logistic"),
-    "target": ("minimax", "lp", "logistic", "lse"),
+    "target": FITS,
+    "columns": FITS,
+    "drop": FITS,
+    "missing": FITS,
 }
 """Settings that only some problems have; anything else takes them all."""
 
@@ -29,7 +33,13 @@ class Settings:
     """What the user asked for; None leaves it to the solver."""
 
     problem: str
-    target: str | None = None
+    target: str | None = None  # the column or array that is the target; None: the last, or the usual names
+    columns: tuple[str, ...] | None = None  # the only ones to use
+    drop: tuple[str, ...] | None = None  # columns to leave out
+    missing: str | None = None  # "drop" leaves rows with missing values out, anything else refuses them
+    header: str = "auto"  # of a text table: yes, no or auto
+    decimal: str | None = None  # of a text table; None: by what is there
+    max_memory: float = 4 * 2**30  # bytes that the numbers may take
     power: float | None = None
     norm: float | None = None  # p of the geometry
     reg: float | None = None
@@ -41,7 +51,7 @@ class Settings:
     maxiter: int | None = None
     progress: bool = False  # somebody is watching
 
-    def misplaced(self) -> str | None:
+    def misplacement(self) -> str | None:
         """One sentence on a setting that this problem does not have."""
         for name, problems in TAKES.items():
             if getattr(self, name) is not None and self.problem not in problems:
@@ -52,5 +62,5 @@ class Settings:
 
     def limits(self) -> dict[str, Any]:
         """The limits that were given, for the solvers that have their own defaults."""
-        given = {"tol": self.tol, "time_limit": self.time_limit, "maxiter": self.maxiter}
+        given = {"time_limit": self.time_limit, "maxiter": self.maxiter}
         return {name: value for name, value in given.items() if value is not None}

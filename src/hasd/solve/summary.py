@@ -13,11 +13,11 @@ from .settings import PROBLEMS
 
 WIDTH, INDENT = 100, 13
 SHOWN = 10
-"""Coefficients at most that are shown in full."""
+"""Coefficients that are shown, and rows."""
 
 
-def summary(name: str, problem: str, solution: FileSolution) -> str:
-    """The lines of the summary, ASCII but for the file's own names."""
+def summary(name: str, problem: str, solution: FileSolution, written: bool = False) -> str:
+    """The lines of the summary, ASCII but for the file's own names; ``written``: files with the rest will follow."""
     rows = [
         ("problem", f"{problem}: {PROBLEMS[problem]}"),
         ("data", f"{name}: {solution.size}"),
@@ -26,8 +26,8 @@ def summary(name: str, problem: str, solution: FileSolution) -> str:
         ("lower bound", _lower(solution)),
         ("gap", _gap(solution)),
         ("method", f"{solution.method}{': ' if solution.method and solution.why else ''}{solution.why}"),
-        ("work", f"iterations {solution.nit}, products {solution.nprod}, seconds {solution.seconds:.3g}"),
-        *_more(solution),
+        ("work", f"iterations {int(solution.res.nit)}, products {solution.nprod}, seconds {solution.seconds:.3g}"),
+        *_more(solution, written),
         *(("note", note) for note in solution.notes),
     ]
     return "\n".join(row(title, text) for title, text in rows)
@@ -53,19 +53,23 @@ def _gap(solution: FileSolution) -> str:
     return f"{solution.gap:.3g}{relative}: the value is that close to the best possible, or closer"
 
 
-def _more(solution: FileSolution) -> list[tuple[str, str]]:
-    """What the problem has of its own: few coefficients, the rows that decide, the cost of a plan."""
+def _more(solution: FileSolution, written: bool) -> list[tuple[str, str]]:
+    """What the problem has of its own: coefficients, the rows that decide, the cost of a plan."""
     arrays, scalars, rows = solution.arrays, solution.scalars, []
     if "active" in arrays and arrays["active"].size:
-        rows.append(("active rows", f"{arrays['active'].size} rows prove the bound: {_some(arrays['active'])}"))
+        active = arrays["rows"][arrays["active"]] if "rows" in arrays else arrays["active"]
+        rows.append(("active rows", f"{active.size} rows prove the bound: {_some(active)}"))
     if "cost" in scalars:
         rows.append(
             ("cost", f"{scalars['cost']:.12g} without the entropy; marginals to {scalars['marginal_error']:.1e}")
         )
-    if "coef" in arrays and arrays["coef"].size <= SHOWN:
-        names = arrays.get("columns", np.array([f"x{i}" for i in range(arrays["coef"].size)]))
-        pairs = [f"{name} {value + 0.0:.6g}" for name, value in zip(names, arrays["coef"], strict=True)]
-        rows.append(("coefficients", ", ".join(pairs)))
+    if "coef" in arrays:
+        names, values = arrays["columns"], arrays["coef"] + 0.0
+        few = values.size <= SHOWN
+        shown = range(values.size) if few else np.argsort(-np.abs(values), kind="stable")[:SHOWN]
+        where = "solution.json has all" if written else "--out DIR writes all of them"
+        rest = "" if few else f" (the {SHOWN} largest of {values.size}; {where})"
+        rows.append(("coefficients", ", ".join(f"{names[k]} {values[k]:.6g}" for k in shown) + rest))
     if "intercept" in arrays and arrays["intercept"] != 0.0:
         rows.append(("intercept", f"{float(arrays['intercept']):.6g}"))
     return rows

@@ -1,4 +1,4 @@
-"""A solution into a folder: solution.npz, solution.json, convergence.png."""
+"""A solution into a folder: solution.npz, solution.json, predictions.csv, convergence.png."""
 
 from __future__ import annotations
 
@@ -24,32 +24,37 @@ def write(solution: FileSolution, settings: Settings, name: str, out: Path) -> t
     scalars = out / "solution.json"
     text = json.dumps(_plain(record(solution, settings, name)), indent=2, allow_nan=False)
     scalars.write_text(text + "\n", encoding="utf-8", newline="\n")
+    paths = [arrays, scalars]
+    if solution.predictions:
+        import pandas as pd
+
+        paths.append(out / "predictions.csv")
+        pd.DataFrame(solution.predictions).to_csv(paths[-1], index=False, lineterminator="\n")
     figure = out / "convergence.png"
     try:
         plot(solution, settings.problem, figure)
     except ImportError:
-        return [arrays, scalars], "convergence.png was not drawn: it needs matplotlib (pip install 'hasd[plot]')."
-    return [arrays, scalars, figure], ""
+        return paths, "convergence.png was not drawn: it needs matplotlib (pip install 'hasd[plot]')."
+    return [*paths, figure], ""
 
 
 def record(solution: FileSolution, settings: Settings, name: str) -> dict[str, Any]:
-    """All that is said of the solution, but for the arrays."""
-    gap = solution.gap
+    """All that is said of the solution, but for the arrays; the coefficients by their columns' names."""
+    arrays, fit = solution.arrays, {}
+    if "coef" in arrays:
+        named = dict(zip(arrays["columns"].tolist(), arrays["coef"].tolist(), strict=True))
+        fit = {"coefficients": named, "intercept": float(arrays["intercept"])}
     return {
         "file": name,
         "problem": settings.problem,
-        "size": solution.size,
-        "solved": solution.solved,
-        "fun": solution.fun,
-        "lower": solution.lower,
-        "gap": gap,
-        "relative_gap": gap / abs(solution.fun) if solution.fun else math.nan,
-        "method": solution.method,
-        "why": solution.why,
-        "iterations": solution.nit,
+        **{name: getattr(solution, name) for name in ("size", "solved", "fun", "lower", "gap")},
+        "relative_gap": solution.gap / abs(solution.fun) if solution.fun else math.nan,
+        **{name: getattr(solution, name) for name in ("method", "why")},
+        "iterations": int(solution.res.nit),
         "products": solution.nprod,
         "seconds": solution.seconds,
         **solution.scalars,
+        **fit,
         "notes": list(solution.notes),
         "settings": {key: value for key, value in vars(settings).items() if key != "progress"},
         "versions": {
