@@ -133,11 +133,12 @@ def minimize(
     -------
     hasd.Result
         What every solver returns (x, fun, gap, lower, success, status, message, method, nit, nfev, nprod, seconds,
-        trace), where gap and lower are those for the run's own radius and mu, and beside that: ``jac``, the gradient at
-        x; ``njev`` and ``nrecord``, gradients taken and evaluations made for the record alone; ``p``, ``L``, ``weight``
-        (A_T), ``psi``; ``state``, for ``resume=``; ``reason``, why "auto" took the method; ``certificate``, whose ``gap(radius)`` bounds f(x) - f* for any l_2
-        bound ``radius`` on ||x_0 - x*||.  Of ``status``, 0 (converged), 1 (maxiter), 2 (machine precision), 3 (not
-        finite) and 99 (StopIteration) mean what they mean in SciPy; `hasd.Status` lists all.
+        trace), where gap and lower are those for the run's own radius and mu, and beside that: ``reason``, why "auto"
+        took the method; ``jac``, the gradient at x; ``njev`` and ``nrecord``, gradients taken and evaluations made for
+        the record alone; ``p``, ``L``, ``weight`` (A_T), ``psi``; ``state``, for ``resume=``; ``certificate``, whose
+        ``gap(radius)`` bounds f(x) - f* for any l_2 bound ``radius`` on ||x_0 - x*||.  Of ``status``, 0 (converged), 1
+        (maxiter), 2 (machine precision), 3 (not finite) and 99 (StopIteration) mean what they mean in SciPy;
+        `hasd.Status` lists all.
 
     Examples
     --------
@@ -189,10 +190,11 @@ def minimize(
             unused = f"Ignored: L, as {setup.method.name} measures its steps itself." if setup.L_unused else ""
             why = f"{scipy_style.ignored(hess, hessp)} {unused}".strip()
             res = result(problem, setup.method, run, recorder, wanted, setup.x0, goal, why)
-            res.state, res.reason = album.for_result(run, fun), setup.why
+            res.state = album.for_result(run, fun)
             return res
 
         res = finish() if run.status is Status.INTERRUPTED or interrupt == "raise" else _patiently(finish)
+    res.reason = setup.why
     if disp:
         print(scipy_style.summary(res))
     return res

@@ -356,7 +356,7 @@ def _judged(search: Exchange, which: Vector, found: vertex.Vertex, tol: float) -
 
 
 MESSAGES = {
-    Status.GAP: "Converged: no x does better by more than gap_rtol, relatively.",
+    Status.GAP: "Converged: no x does better by more than the tolerance.",
     Status.MAXITER: "Maximum number of linear programs reached.",
     Status.PRECISION: "No further progress is possible: what is left of the gap is rounding, or the linear program's.",
     Status.TIME: Status.TIME.message,

@@ -63,8 +63,8 @@ BLUR = 8.0
 """Roundings charged for a sum, as in ``hasd.objectives._dual``."""
 TRACE = ("seconds", "power", "fun", "lower", "nprod")
 EXACT = "Converged: the fit is exact, Ax = b up to rounding."
-CERTIFIED = "Converged: fun - lower <= gap_rtol * fun."
-SHORT = "{} The certified gap is {:.1e} of the value, above gap_rtol."
+CERTIFIED = "Converged: the certified gap is within the tolerance."
+SHORT = "{} The certified gap is {:.1e} of the value, above the tolerance."
 
 
 @quiet
