@@ -119,6 +119,14 @@ def test_curvature_that_underflows_is_not_taken_for_a_function_without_a_minimum
         assert res.status != hasd.Status.UNBOUNDED.code, res.message
 
 
+def test_a_direction_whose_product_underflows_in_float32_does_not_make_a_quadratic_unbounded():
+    for scale in (1.8161407e-04, 1.0, 3e-7):
+        for start in (19.283035278320312, 1.0, 3e-9):
+            f = Quadratic(np.array([[scale]], np.float32), np.zeros(1, np.float32))
+            res = hasd.minimize(f, np.array([start], np.float32), method="hasd-cg", tol=0.0, maxiter=300)
+            assert res.status != hasd.Status.UNBOUNDED.code, res.message
+
+
 def test_a_cut_counts_the_underflow_of_its_inner_product_in_float32():
     rng = np.random.default_rng(0)
     for _ in range(100):

@@ -26,6 +26,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+from .._math.doubt import smallest
 from .._math.estimate import rounding
 from .._math.evaluation import Evaluation
 from .._math.geometry import Array, dot, norm2, unit
@@ -87,7 +88,8 @@ class HASDCG:
         line = ImageLine(problem, e.x, d, state.point, e.doubt.image)
         bend, size = line.bend(), norm2(d)
         least = e.eps * state.steepest * size * size
-        flat = not bend > least and (state.steepest == 0.0 or least > 2.0**-1022)  # what underflows says nothing
+        lost = 4.0 * e.x.shape[0] * (1.0 + size) * smallest(e.eps)  # products that underflow say nothing of curvature
+        flat = not bend > least and (state.steepest == 0.0 or least > lost)
         if flat and not problem.bounded_below and -slope / size > e.dg(state.steepest):
             raise Stop(Status.UNBOUNDED)
         if not bend > 0.0:
