@@ -82,8 +82,8 @@ def balance(
         ``matrix()`` makes diag(d_1) K diag(d_2) in the format of K.  ``fun`` is the l_1 error of the row and column
         sums together, divided by the total.  ``lower`` is an error that no scaling can get below, proved by a set of
         rows, or 0 if there is no such proof; gap = fun - lower.  success means fun <= error_tol; status 13 means
-        that there is a proof that no scaling exists.  ``npass`` counts passes over the entries of K, and nfev and nprod are the same
-        number.  ``trace`` has the columns seconds, fun and npass.
+        that there is a proof that no scaling exists.  ``npass`` counts passes over the entries of K; nfev and nprod are
+        the same number.  ``trace`` has the columns seconds, fun and npass.
 
     Examples
     --------
