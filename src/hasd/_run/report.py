@@ -1,4 +1,4 @@
-"""The one shape of every result: fields that mean the same whoever returns them, a screen to print, a plot, a file."""
+"""The one shape of every result: the same fields from every solver, printed on one screen, plotted, saved."""
 
 from __future__ import annotations
 

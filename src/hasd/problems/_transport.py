@@ -3,7 +3,7 @@
 Problem.    min <C, P> + reg sum_ij P_ij log P_ij over P >= 0 with row sums a and column sums b.
 Algorithm.  The dual in the log domain with u eliminated, by `hasd-newton` down a ladder of regs (see `scaling`); the
             plan rounded to the marginals by Altschuler, Weed & Rigollet's Algorithm 2.
-Guarantee.  lower <= optimum <= fun, both read off at run time: the dual value of the potentials, and the value of a
+Guarantee.  lower <= optimum <= fun: lower is the dual value of the potentials, and fun the value of a
             plan with the marginals a and b.  For mass 1 the unregularised optimum lies in [cost - d, cost], with
             d = gap + reg min(log n, log m).
 Reference.  Cuturi (2013); Altschuler, Weed & Rigollet (2017).

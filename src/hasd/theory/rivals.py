@@ -52,8 +52,8 @@ def linear_coupling_weight(L: float, T: int) -> float:
     """A_T = sum_{t<T} (t + 2)/(2 L) = T (T + 3) / (4 L)  >=  (T + 1)^2 / (4 L).
 
     These are the weights of Allen-Zhu & Orecchia 2017.  As A_T >= L a_T^2, the certificate
-    R^2/(2 A_T) = 2 L R^2/(T (T + 3)) holds if the coupling is a/A (ours).  With the published coupling 2/(t+2), only :func:`linear_coupling_bound`
-    is proved.
+    R^2/(2 A_T) = 2 L R^2/(T (T + 3)) holds if the coupling is a/A (ours).  With the published coupling 2/(t+2), only
+    :func:`linear_coupling_bound` is proved.
 
     >>> linear_coupling_weight(1.0, 1), linear_coupling_weight(1.0, 5)
     (1.0, 10.0)
