@@ -2,16 +2,17 @@
 The colours of one picture in another
 =====================================
 
-Every colour of the first picture is to become a colour of the second, such that each is used as often as there, and
-the squares of the ways in colour space sum to as little as possible. That is optimal transport, here with an entropy
-that makes the map smooth: :func:`hasd.transport`.
+This example recolours one picture with the colours of another. Every colour of the first picture becomes a colour of
+the second, each colour is used as often as in the second picture, and the sum of the squared distances in colour space
+is as small as possible. This is optimal transport; :func:`hasd.transport` solves it with an entropy term that makes the
+map smooth.
 """
 
 # %%
 # Two pictures
 # ------------
-# They come with scikit-learn. A picture is a cloud of points in the cube of red, green and blue; 700 pixels of each,
-# drawn at random, stand for the clouds.
+# The pictures come with scikit-learn. The pixels of a picture are a cloud of points in the cube of red, green and blue;
+# we represent each cloud by 700 pixels drawn at random.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -27,8 +28,8 @@ X, Y = (image.reshape(-1, 3)[rng.choice(image[..., 0].size, COUNT, replace=False
 # %%
 # Transport
 # ---------
-# The cost is the squared distance of two colours, every sample has the same mass. The answer comes with a plan whose
-# row and column sums are right to rounding, with its cost, and with a bound below which no plan can get.
+# The cost is the squared distance of two colours, and every sample has the same mass. The result has a plan whose row
+# and column sums are right up to rounding, its cost, and a lower bound that holds for every plan.
 
 REG = 0.03
 mass = np.full(COUNT, 1.0 / COUNT)
@@ -43,9 +44,9 @@ print(f"value {res.fun:.8f}, certified to {res.gap:.1e}, after {res.nit} steps")
 # %%
 # From samples to all pixels
 # --------------------------
-# The plan says for each sample which colours it becomes, and in what shares. The potential :math:`v` says it for every
-# colour :math:`x`, sampled or not: the shares are proportional to :math:`\exp((v_j - \|x - y_j\|^2)/\mathrm{reg})`, and
-# their mean is the new colour. On the samples the two agree.
+# The plan says for each sample which colours it becomes, and in what shares. The potential :math:`v` gives these
+# shares for every colour :math:`x`, sampled or not: they are proportional to
+# :math:`\exp((v_j - \|x - y_j\|^2)/\mathrm{reg})`, and their mean is the new colour. On the samples the two agree.
 
 
 def recolour(image, potential, palette):
@@ -64,8 +65,9 @@ disagreement = np.abs(recolour(X, res.v, Y) - plan @ Y / mass[:, None]).max()
 print(f"the potential's map and the plan's differ by {disagreement:.0e} on the samples")
 
 # %%
-# The other potential, :math:`u`, is the way back: one plan recolours both pictures. Transport knows colours only, not
-# places: where a sky has two shades and the flower's picture has no third to put between, an edge appears.
+# The other potential, :math:`u`, gives the map in the opposite direction, so one plan recolours both pictures.
+# Transport sees only the colours of pixels and not where they are. If a sky has two shades and the picture of the
+# flower has no colour between their images, an edge appears in the sky.
 
 temple_new, flower_new = recolour(temple, res.v, Y), recolour(flower, res.u, X)
 distance_before = np.abs(temple.mean(axis=(0, 1)) - flower.mean(axis=(0, 1))).max()

@@ -2,19 +2,21 @@
 A low-pass filter with the least ripple
 =======================================
 
-A linear-phase FIR filter of odd length has the amplitude :math:`H(\\omega) = \\sum_k c_k \\cos k\\omega`. To bring it
-close to 1 in the passband and to 0 in the stopband, uniformly and with a weight for each band, is a weighted minimax
-fit: rows are frequencies, columns are cosines. SciPy's ``remez`` (Parks and McClellan) solves just that, so that we can
-compare; :func:`hasd.chebyshev` would also take columns that are no cosines, and proves its answer.
+A linear-phase FIR filter of odd length has the amplitude :math:`H(\\omega) = \\sum_k c_k \\cos k\\omega`. It should be
+close to 1 in the passband and to 0 in the stopband, uniformly and with a weight for each band. This is a weighted
+minimax fit whose rows are frequencies and whose columns are cosines. SciPy's ``remez`` (Parks and McClellan) solves
+exactly this problem, so we can compare. :func:`hasd.chebyshev` also takes columns that are not cosines, and proves its
+answer.
 """
 
 # %%
 # The specification
 # -----------------
-# Sampling at 1 Hz, 55 taps, passband up to 0.10, stopband from 0.14, stopband errors counted ten times.
+# The sampling rate is 1 Hz and the filter has 55 taps. The passband ends at 0.10 Hz and the stopband begins at 0.14 Hz.
+# Errors in the stopband have ten times the weight of those in the passband.
 #
-# To compare like with like we take the frequencies that ``remez`` uses inside: from each band's left edge in equal
-# steps, 16 per coefficient over the whole range, the last one of a band moved to its right edge.
+# To compare like with like we take the frequencies that ``remez`` uses inside: in each band they start at its left
+# edge and have equal steps, 16 per coefficient over the whole range, and the last one is moved to the right edge.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -44,7 +46,7 @@ def cosines(frequency):
 # The fit
 # -------
 # Each row is multiplied with its weight. The coefficients of the cosines are those of the filter, folded at its centre.
-# Least squares, for comparison, weighs squares, so that it is given the squared weights.
+# Least squares, which we show for comparison, weights squared errors, so it gets the squared weights.
 
 frequency, desired, weight = grid(DENSITY)
 res = hasd.chebyshev(weight[:, None] * cosines(frequency), weight * desired)
@@ -70,8 +72,8 @@ for name in designs:
 print(f"no filter of this length has less than {res.lower:.9f} on the grid")
 
 # %%
-# On the grid both find the same filter, to the last digits. Between its points both exceed their value by the same half
-# percent. That is the grid, no difference between the methods: a denser one removes it.
+# On the grid both find the same filter, to the last digits. Between the points of the grid both exceed this value by
+# the same half percent. This is an effect of the grid, not of the methods, and a denser grid removes it.
 
 error_minimax, error_remez = on_grid["minimax"], on_grid["remez"]
 difference = np.abs(taps_minimax - taps_remez).max()
@@ -80,9 +82,9 @@ print(f"taps differ by at most {difference:.1e}")
 # %%
 # Ripple in decibels
 # ------------------
-# Minimax ripples are all of a height and touch their bound at the marked frequencies, which prove that nothing is
-# better. Least squares falls off deeper far from the edge, but is worse at the edge, and the edge is what a
-# specification is about.
+# The ripples of the minimax filter all have the same height and reach it at the marked frequencies, which prove that no
+# filter is better. Least squares has smaller errors far from the edge of the band, but larger ones at the edge, and a
+# specification bounds the largest error.
 
 stopband = {}
 for name in designs:

@@ -2,20 +2,20 @@
 First steps: minimise, and know how close you are
 =================================================
 
-:func:`hasd.minimize` takes any smooth convex function, and next to the point it hands back a *certificate*: a number
-below which the minimum cannot lie. Here it minimises a black box, then one of the library's own objectives, and stops
+:func:`hasd.minimize` takes any smooth convex function. Besides a point it returns a *certificate*: a number below which
+the minimum cannot lie. This example minimises a Python function and then one of the library's own objectives, and stops
 each time when the certified error is small enough.
 """
 
 # %%
 # A black box
 # -----------
-# A noisy signal :math:`y` is to be smoothed without blurring its jumps: small differences of neighbours are penalised
-# like their square, large ones only like their size.
+# We want to smooth a noisy signal :math:`y` without blurring its jumps. The penalty on the difference of neighbours
+# grows like its square if the difference is small, and only like its size if it is large.
 #
 # .. math:: f(x) = \tfrac12 \|x - y\|^2 + \lambda \sum_i \sqrt{\varepsilon^2 + (x_{i+1} - x_i)^2}
 #
-# The function returns value and gradient, as SciPy's ``jac=True`` wants it.
+# The function returns value and gradient, as for ``jac=True`` in SciPy.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -38,9 +38,9 @@ def smoothing(x, strength=2.0, eps=0.05):
 
 
 # %%
-# The first term makes ``f`` strongly convex with modulus 1. Whoever knows that says so, ``mu=1``, and the certificate
-# needs nothing else. ``gap_tol`` stops the run by the certificate and not by the size of a gradient, whose units
-# nobody knows.
+# The first term makes ``f`` strongly convex with modulus 1. We say so by ``mu=1``, and then the certificate needs
+# nothing else. ``gap_tol`` stops the run when the certified error is that small. This is easier to choose than a
+# tolerance for the gradient, because it is in the units of ``f``.
 
 box = hasd.minimize(smoothing, np.zeros(y.size), jac=True, mu=1.0, gap_tol=1e-6, tol=0.0)
 print(box.message)
@@ -49,9 +49,9 @@ print(f"f(x) = {box.fun:.8f} after {box.nfev} evaluations; the minimum is at lea
 # %%
 # LogSumExp
 # ---------
-# The objectives of the library know their structure, here :math:`\log \sum_i \exp(a_i^T x - b_i)` with a ridge, a
-# smooth stand-in for the largest of 500 linear functions. There is no stepsize, no smoothness constant and no norm to
-# give. The ridge is known to the objective, so that again no ``radius`` is needed.
+# The objectives of the library know their structure. This one is :math:`\log \sum_i \exp(a_i^T x - b_i)` with a ridge,
+# a smooth stand-in for the largest of 500 linear functions. We need not give a stepsize, a smoothness constant or a
+# norm. The objective knows its ridge, so the certificate needs no ``radius`` either.
 
 A, b = rng.standard_normal((500, 60)), rng.standard_normal(500)
 softmax = hasd.objectives.LogSumExp(A, b, ridge=1e-3)
@@ -60,8 +60,8 @@ print(lse.message)
 print(f"f(x) = {lse.fun:.8f} after {lse.nit} iterations; the minimum is at least {lse.lower:.8f}")
 
 # %%
-# Without strong convexity one bounds the distance to a minimiser instead. The certificate holds for whatever radius is
-# given afterwards: it grows with the radius, nothing is run again.
+# Without strong convexity, the certificate needs ``radius``, a bound on the distance from the start to a minimiser. We
+# can ask for any radius after the run, without running again; the certified error grows with the radius.
 
 plain = hasd.minimize(hasd.objectives.LogSumExp(A, b), np.zeros(60), tol=1e-8)
 for radius in (1.0, 10.0, 100.0):
@@ -70,9 +70,9 @@ for radius in (1.0, 10.0, 100.0):
 # %%
 # What the run looked like
 # ------------------------
-# ``res.trace`` holds a row per iteration. The upper curve is what the method knows while it runs, best value minus best
-# lower bound; the lower one is the true error, for which a second, longer run had to find the minimum. The certificate
-# is above the error, as it must be, and it is what the dotted line, ``gap_tol``, is compared with.
+# ``res.trace`` has a row for each iteration. The upper curve is what the method knows while it runs: the best value
+# minus the best lower bound. The lower curve is the true error, for which a second, longer run found the minimum. The
+# certified error is always above the true one. The run stops when it falls below the dotted line, ``gap_tol``.
 
 best_box = hasd.minimize(smoothing, np.zeros(y.size), jac=True, mu=1.0, tol=1e-12).fun
 best_lse = hasd.minimize(softmax, np.zeros(60), tol=1e-12).fun

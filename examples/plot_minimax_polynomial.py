@@ -2,16 +2,16 @@
 The best polynomial for a function with a kink
 ==============================================
 
-Which polynomial of degree 8 is closest to :math:`|x|` on :math:`[-1, 1]`, if what counts is the *largest* error? Least
-squares does not know. :func:`hasd.chebyshev` finds it, and a handful of points prove that no other polynomial is
-better.
+Which polynomial of degree 8 is closest to :math:`|x|` on :math:`[-1, 1]`, if closeness is measured by the *largest*
+error? Least squares gives another polynomial. :func:`hasd.chebyshev` finds the best one, and a few points prove that no
+other polynomial is better.
 """
 
 # %%
 # The fit
 # -------
-# Rows are points, columns are Chebyshev polynomials. The points crowd towards the ends, as the error's waves do; 0, the
-# kink, is among them.
+# Rows are points, columns are Chebyshev polynomials. The points are denser towards the ends of the interval, as the
+# waves of the error are. The kink at 0 is one of them.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -40,10 +40,10 @@ print(f"largest error: {error_minimax:.9f} minimax, {error_squares:.9f} least sq
 # %%
 # The proof
 # ---------
-# ``res.active`` names a few points, ``res.multipliers`` gives each a weight. The weighted sum of any polynomial of
-# degree 8 over these points is 0, and the weights' sizes sum to 1. So whichever polynomial :math:`q` one takes, the
-# weighted sum of the errors :math:`q - f` is that of :math:`-f`, and some error is at least as large as that. Two lines
-# check it, and they trust nothing that the solver did.
+# ``res.active`` names a few points, and ``res.multipliers`` gives each a weight. The weighted sum of any polynomial of
+# degree 8 over these points is 0, and the absolute values of the weights sum to 1. So for every polynomial :math:`q`
+# the weighted sum of the errors :math:`q - f` equals that of :math:`-f`, and the largest error is at least as large as
+# its absolute value. Two lines check this without relying on the solver.
 
 weights, points = res.multipliers, x[res.active]
 polynomials_left = np.abs(weights @ chebvander(points, DEGREE)).max()
@@ -53,10 +53,11 @@ print(f"{points.size} points; weighted sums of the basis: {polynomials_left:.0e}
 # %%
 # A second opinion
 # ----------------
-# Remez's exchange finds the same number in another way. The best approximation is even, so that it lives on
-# :math:`[0, 1]` in the polynomials of even degree, and the error's extremes are 0, 1 and the places where the
-# derivative is 1: no grid is needed at all. What is left between the two is the grid of the first: 8001 points miss the
-# peaks by a little, and the least error over the points is smaller by less than a part in a million.
+# Remez's exchange finds the same number in another way. The best approximation is even, so it is enough to look at
+# :math:`[0, 1]` and at polynomials with even powers only. There the extremes of the error are 0, 1 and the places
+# where the derivative of the polynomial is 1, so no grid is needed. The two results differ only by the grid of the
+# first: 8001 points miss the peaks by a little, so the least error over the points is smaller by less than a part in a
+# million.
 
 
 def remez(degree):
@@ -80,9 +81,9 @@ print(f"Remez: {error_remez:.9f}, relative difference {1.0 - error_minimax / err
 # %%
 # How fast does it fall?
 # ----------------------
-# Bernstein showed in 1914 that the least error times the degree has a limit, and guessed
-# :math:`1/(2\sqrt\pi) = 0.28209\ldots`; Varga and Carpenter computed it: :math:`0.28016949\ldots` For degree 2 the
-# best polynomial is :math:`x^2 + \frac18`, so that the first point is :math:`\frac14`.
+# Bernstein showed in 1914 that the least error times the degree has a limit, and guessed that it is
+# :math:`1/(2\sqrt\pi) = 0.28209\ldots`. Varga and Carpenter computed it: :math:`0.28016949\ldots` For degree 2 the
+# best polynomial is :math:`x^2 + \frac18` with the error :math:`\frac18`, so the first point is :math:`\frac14`.
 
 BERNSTEIN = 0.2801694990238691
 degrees = np.array([2, 4, 6, 8, 10, 12])
@@ -92,9 +93,9 @@ scaled = np.array([degree * minimax(degree).fun for degree in degrees])
 # The picture
 # -----------
 # The error of the minimax polynomial swings between :math:`\pm` the same value: it *equioscillates*. The marks are the
-# points of the proof, one more than there are coefficients. The error touches its bound once more than that: the best
-# polynomial of degree 8 is also best among those of degree 9, for whose proof that point would be needed. Least squares
-# pays for small errors elsewhere with a large one at the kink.
+# points of the proof, one more than there are coefficients. The error reaches its largest value at one more point: the
+# best polynomial of degree 8 is also the best one of degree 9, and the proof of that would need this point too. Least
+# squares has smaller errors elsewhere, but a large one at the kink.
 
 fig, (left, right) = plt.subplots(1, 2, figsize=(10.0, 3.8), layout="constrained", width_ratios=(2, 1))
 left.plot(x, chebvander(x, DEGREE) @ squares - f, "--", color="#E69F00", label="least squares")

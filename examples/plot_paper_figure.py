@@ -3,16 +3,16 @@ The paper's figure
 ==================
 
 Bai and Bullins compare gradient descent, Nesterov's accelerated gradient, linear coupling and HASD on a LogSumExp with
-a ridge, each with the best of 31 stepsizes. ``hasd reproduce figure`` repeats that, writes every number to a table and
-takes its time; this page does the same, smaller, in a few seconds.
+a ridge, each with the best of 31 stepsizes. ``hasd reproduce figure`` repeats this comparison in full and writes every
+number to a table. This page does the same with a smaller problem in a few seconds.
 """
 
 # %%
 # The experiment as data
 # ----------------------
-# An experiment is a set of sizes, a function from sizes to tables, and functions that draw tables. Of the paper's
-# stepsizes we keep the seven largest, and take a smaller matrix and fewer iterations. (``experiment.quick``, behind
-# ``--quick``, is smaller still: it only shows that everything works.)
+# An experiment consists of sizes, a function that computes tables from sizes, and functions that draw tables. We keep
+# the seven largest of the paper's stepsizes, and take a smaller matrix and fewer iterations. (The sizes in
+# ``experiment.quick``, which ``--quick`` uses, are even smaller and only show that everything works.)
 
 from dataclasses import replace
 
@@ -26,7 +26,7 @@ sizes = replace(experiment.sizes, n=100, d=20, iterations=40, stepsizes=experime
 print(sizes)
 
 # %%
-# The command line spreads the runs over all cores with ``hasd.experiments.Workers``. Here they take turns.
+# The command line spreads the runs over all cores with ``hasd.experiments.Workers``. Here they run one after the other.
 
 
 class TakingTurns:
@@ -42,9 +42,9 @@ print(f"tuned stepsizes: from {min(chosen):g} to {max(chosen):g}; the smallest t
 # %%
 # On iterations
 # -------------
-# The top row is the problem as published. Its matrix has no negative entry, so that at :math:`\mu = 0` the function
-# falls without end and there is no error to show: that panel shows values. The bottom row is the same matrix with
-# random signs, which has a minimum.
+# The top row is the problem as published. Its matrix has no negative entry, so at :math:`\mu = 0` the function is
+# unbounded below. There is no error to show, and that panel shows values instead. The bottom row is the same matrix
+# with random signs, which has a minimum.
 
 
 def draw(stem):
@@ -58,15 +58,15 @@ draw("figure")
 # %%
 # On evaluations
 # --------------
-# The published method evaluates two gradients an iteration, the others one. Counted in gradients it has half as many
-# iterations, and is tuned anew for them.
+# The published method evaluates two gradients in an iteration, the others one. With the same number of gradients it has
+# half as many iterations, and its stepsize is tuned again for them.
 
 draw("figure-evaluations")
 
 # %%
 # In numbers
 # ----------
-# What is left of the error at the end of the budget, the tuned stepsize for each. No method wins everywhere.
+# These are the errors at the end of the budget, each method with its tuned stepsize. No method is best everywhere.
 
 
 def last_gaps(family, mu, axis):

@@ -2,16 +2,16 @@
 Calibrating a sensor whose noise is bounded
 ===========================================
 
-An analogue-to-digital converter rounds: its reading is off by at most half a count, and every error up to that is as
-likely as any other. For noise of this kind the minimax fit is much better than least squares. For noise with outliers
-it is much worse. Both are shown here, and how the certificate tells which case one is in.
+An analogue-to-digital converter rounds: its reading is wrong by at most half a count, and all errors up to half a count
+are equally likely. For noise of this kind the minimax fit is much better than least squares. For noise with outliers it
+is much worse. This example shows both, and how the certificate tells the two cases apart.
 """
 
 # %%
 # The sensor
 # ----------
-# The sensor is put to known settings :math:`s \in [-1, 1]` and answers, in counts, with a slightly bent line. We want
-# its three parameters back from rounded readings.
+# The sensor is given known settings :math:`s \in [-1, 1]`, and its readings, in counts, follow a slightly bent line. We
+# want to find the three parameters of this line from rounded readings.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -34,8 +34,8 @@ def readings(n, rng, glitches=0):
 # One calibration
 # ---------------
 # All parameters that agree with every reading to half a count form a small polytope that contains the truth. The
-# minimax fit lies inside it: its largest residual is at most that of the truth. Least squares is happy to leave it.
-# Which of the two is closer to the truth in a single calibration is luck.
+# minimax fit lies inside it, because its largest residual is at most that of the truth. The least-squares fit may lie
+# outside. Which of the two is closer to the truth in a single calibration is a matter of chance.
 
 A, reading = readings(400, np.random.default_rng(0))
 minimax = hasd.chebyshev(A, reading)
@@ -48,13 +48,13 @@ for name, x in (("minimax", minimax.x), ("least squares", squares)):
 # %%
 # More readings
 # -------------
-# With :math:`n` readings the error of least squares falls like :math:`1/\sqrt n`. The minimax fit is pinned by the
-# readings whose errors are nearly half a count, and with :math:`n` readings the closest of them come within about
-# :math:`1/n`: its error falls like that. From few readings neither is the better.
+# With :math:`n` readings the error of least squares falls like :math:`1/\sqrt n`. The minimax fit is determined by the
+# readings whose errors are nearly half a count. With :math:`n` readings the closest of them come within about
+# :math:`1/n` of it, and the error of the fit falls like :math:`1/n`. With few readings neither fit is better.
 #
-# Then the same with glitches: a loose contact makes one reading in a hundred fall, by twenty counts on average. The
-# minimax fit believes every reading, so that it bends to the worst of them, and more readings do not help. Least
-# squares spreads the damage: it is off by less, but it does not find the truth either.
+# Then we add glitches: a loose contact lowers one reading in a hundred, by twenty counts on average. The minimax fit
+# follows the worst readings, and more readings do not help. Least squares has smaller errors, because it averages over
+# all readings, but it does not find the truth either.
 
 SIZES, REPEATS = np.array([25, 100, 400, 1600]), 20
 
@@ -79,17 +79,17 @@ outlier_minimax, outlier_squares = np.transpose([errors for errors, _ in glitche
 # %%
 # Which case is it?
 # -----------------
-# The certificate answers. ``res.lower`` is a proof that *no* parameters come closer than that to all readings. Where it
-# exceeds half a count, rounding alone cannot have made these readings: some reading is a glitch, or the model is wrong.
-# Where it does not, the readings are consistent, and the minimax fit is the one to take.
+# The certificate tells. For *all* parameters, the largest residual is at least ``res.lower``. If this is more than half
+# a count, rounding alone cannot explain the readings: some reading is a glitch, or the model is wrong. Otherwise the
+# readings are consistent with rounding, and the minimax fit is the better choice.
 
 false_alarms = max(share for _, share in rounded)
 detected = min(share for _, share in glitched)
 print(f"proven inconsistent: {false_alarms:.0%} of the sets with rounding only, {detected:.0%} of those with glitches")
 
 # %%
-# The rule of thumb: minimax for errors that have a bound (rounding, tolerances, worst-case specifications), least
-# squares for errors that add up from many causes, and neither, but a robust loss, for glitches.
+# As a rule of thumb, use the minimax fit for errors that have a bound (rounding, tolerances, worst-case
+# specifications), least squares for errors that add up from many causes, and a robust loss for glitches.
 
 fig, axes = plt.subplots(1, 2, figsize=(9.5, 3.8), layout="constrained")
 panels = (("Rounding only", bounded_minimax, bounded_squares), ("1 % glitches", outlier_minimax, outlier_squares))

@@ -16,18 +16,18 @@ from ._run.problem import Method
 
 @dataclass(frozen=True)
 class Comparison:
-    """The results by label, with what a table or a plot needs."""
+    """The results of `compare` by label, as a table (`rows`) or a plot."""
 
     results: dict[str, OptimizeResult]
     budget: int
 
     @property
     def best(self) -> float:
-        """The lowest value any of them recorded."""
+        """The lowest value that any method recorded."""
         return min(float(np.nanmin([res.fun, *res.trace["fun"]])) for res in self.results.values())
 
     def rows(self) -> list[dict[str, Any]]:
-        """One row a method: what it reached with the budget."""
+        """One row for each method: what it reached with the budget."""
         return [
             {
                 "method": label,
@@ -40,7 +40,7 @@ class Comparison:
         ]
 
     def plot(self, ax: Any = None, *, reference: float | None = None) -> Any:
-        """f(x_t) - reference against evaluations (needs matplotlib); by default over the best value seen."""
+        """Plot f(x_t) - reference (by default the best value seen) against evaluations; needs matplotlib."""
         try:
             import matplotlib.pyplot as plt
         except ImportError as error:
@@ -60,10 +60,10 @@ class Comparison:
 def compare(
     fun: Any, x0: Any, methods: str | Iterable[str] | Mapping[str, str | Method], budget: int, **common: Any
 ) -> Comparison:
-    """Run each method until it has asked for `budget` evaluations.
+    """Run several methods on one problem, each until it has asked for `budget` evaluations.
 
-    `methods` is a list of names, or a mapping from labels to names or method objects.  Further keywords go to every
-    `minimize`.
+    `methods` is a list of names, or a mapping from labels to names or method objects.  Further keywords are passed to
+    `minimize` for every method.
 
     Examples
     --------

@@ -67,78 +67,83 @@ def minimize(
 ) -> Result:
     """Minimise a smooth convex function by accelerated steepest descent in the l_p norm.
 
-    It is also a method for SciPy: ``scipy.optimize.minimize(f, x0, jac=g, method=hasd.minimize, options={"p": 3})``
-    takes the same steps as ``hasd.minimize(f, x0, jac=g, p=3)``; there ``tol`` may be given as SciPy's own.
+    `minimize` can also be passed to SciPy as a method:
+    ``scipy.optimize.minimize(f, x0, jac=g, method=hasd.minimize, options={"p": 3})`` takes the same steps as
+    ``hasd.minimize(f, x0, jac=g, p=3)``.  SciPy's own argument ``tol`` works too.
 
     Parameters
     ----------
     fun : callable or objective
         ``fun(x, *args) -> float``, or with ``jac=True`` ``-> (float, gradient)``, or one of `hasd.objectives`.
     x0 : array_like
-        The start; never changed.
+        The start; it is never changed.
     args : tuple
         Further arguments for fun and jac.
     method : str or method object
-        One of `hasd.method_names()`; "auto" chooses by counted cost: `hasd-subspace` where products with A are what
-        costs, `hasd-qn` for a callable and where they are cheap; `hasd` where p or L is given.
-        ``res.method`` says which, and ``res.reason`` why.
+        One of `hasd.method_names()`, "auto", or an object of your own.  "auto" takes `hasd` if p or L is given,
+        `hasd-cg` for a quadratic in more than 128 variables, `hasd-subspace` for other functions of Ax - b if products
+        with A are the main cost, and `hasd-qn` if they are cheap or if fun is a callable.  ``res.method`` says which it
+        took, and ``res.reason`` why.
     jac : callable, True or None
-        The gradient; None takes finite differences through SciPy: len(x0) + 1 evaluations each, slow.
+        The gradient as a function; True if fun returns it too; None for finite differences by SciPy, which are slow:
+        each takes len(x0) + 1 evaluations.
     p : float or geometry
-        The norm, 2 <= p <= inf; None lets the method choose (inf for HASD).  Or an object with ``norm``, ``dual_norm``
-        and ``steepest``.
+        The norm, 2 <= p <= inf, or an object with ``norm``, ``dual_norm`` and ``steepest``.  None lets the method
+        choose (inf for HASD).
     L : float, optional
-        Smoothness of f in that norm; None finds it by backtracking.
+        The smoothness constant of f in that norm; None finds it by backtracking.
     mu : float, optional
-        Strong convexity w.r.t. l_2; None takes the objective's ridge, 0 for a callable.
+        The strong convexity of f w.r.t. l_2; None takes the objective's ridge, or 0 for a callable.
     tol, gtol : float
-        Stop when ||g||_{p*} <= max(tol ||g_0||_{p*}, gtol).  tol=None stands for 1e-6, or 0 where gap_tol is given.
-        With tol=0 and no gtol only g = 0, a gap within gap_tol, machine precision or a limit ends the run.
+        Stop when the dual norm of the gradient is ||g||_{p*} <= max(tol ||g_0||_{p*}, gtol), where g_0 is the gradient
+        at x0.  tol=None stands for 1e-6, or for 0 if gap_tol is given.  With tol=0 and no gtol, the run ends only when
+        g = 0, at a gap within gap_tol, at machine precision, or at a limit.
     maxiter, maxfun, time_limit : optional
-        Limits on iterations (100000 where no limit at all is given), evaluations and seconds.  The method
-        begins no evaluation beyond them, also within finite differences; the gradient at the point that is returned may
-        still be taken.
+        Limits on iterations (100000 if no limit at all is given), evaluations and seconds.  The method begins no
+        evaluation beyond them, not even inside finite differences; only the gradient at the returned point may still be
+        taken.
     callback : callable, optional
         As in SciPy: ``callback(x)`` or ``callback(*, intermediate_result)``; raising StopIteration ends the run.
     progress : bool
         Show a progress bar (needs tqdm).
     trace : bool or int
-        Record a row per iteration; a number keeps about that many rows; False none.
+        True records a row per iteration, a number keeps about that many rows, and False records none.
     goal : {"value", "gradient"}
         What a run that ends at a limit returns: the best point by value, or by the gradient's dual norm.
     gap_tol, radius : float, optional
-        Stop when the certified bound on f(x) - f* is at most gap_tol; where tol or gtol are given too, when both hold.
-        It needs ``radius``, an l_2 bound on ||x_0 - x*||, or strong convexity (a ridge, or mu).
+        Stop when the certified bound on f(x) - f* is at most gap_tol; if tol or gtol is given too, stop when both hold.
+        This needs ``radius``, an l_2 bound on ||x_0 - x*||, or strong convexity (a ridge, or mu).
     resume : path or state, optional
-        A checkpoint, or ``res.state`` of an earlier run of the same method on the same function: go on from there, bit
-        for bit as if it had never stopped.  ``maxiter`` counts from the first run's start, ``tol`` and ``radius`` are
-        measured from there; from a checkpoint ``maxfun``, all counts and the trace go on too.  Give the x0 of the
-        first run.  What does not fit is a ValueError.
+        A checkpoint, or ``res.state`` of an earlier run of the same method on the same function.  The run continues
+        from there, bit for bit as if it had never stopped.  Give the x0 of the first run: ``maxiter``, ``tol`` and
+        ``radius`` still refer to the start of that run.  From a checkpoint, ``maxfun``, all counts and the trace
+        continue too.  A checkpoint or state of another run or function raises a ValueError.
     checkpoint, checkpoint_every : path and int, optional
-        Write the run to this npz file every so many iterations and at its end; the one before is kept beside it.  A
-        file that is there and is no checkpoint is not overwritten.
+        Write the run to this npz file every ``checkpoint_every`` iterations and at its end; the previous checkpoint is
+        kept beside it.  An existing file that is not a checkpoint is not overwritten.
     interrupt : {"raise", "return"}
-        What Ctrl-C does: raise KeyboardInterrupt, the last checkpoint intact, or write one and return the best point so
-        far; once more, while that is done, raises.
+        What Ctrl-C does.  "raise" raises KeyboardInterrupt and leaves the last checkpoint as it is.  "return" writes a
+        checkpoint and returns the best point so far; a second Ctrl-C during that time raises KeyboardInterrupt.
     disp : bool
         Print a summary at the end, as SciPy does.
     hess, hessp : optional
-        As in SciPy; ignored, and ``res.message`` says so.
+        Accepted because SciPy passes them; they are ignored, and ``res.message`` says so.
     bounds, constraints : optional
-        As in SciPy; a ValueError, except where they exclude nothing.
+        Accepted because SciPy passes them; a ValueError unless they exclude nothing.
     **options
         Options of the method, e.g. ``search="bisect"`` (hasd-paper), ``momentum=0.9`` (heavy-ball).
 
     Returns
     -------
     hasd.Result
-        What every solver returns (x, fun, gap, lower, success, status, message, method, nit, nfev, nprod, seconds,
-        trace), where gap and lower are those for the run's own radius and mu, and beside that: ``reason``, why "auto"
-        took the method; ``jac``, the gradient at x; ``njev`` and ``nrecord``, gradients taken and evaluations made for
-        the record alone; ``p``, ``L``, ``weight`` (A_T), ``psi``; ``state``, for ``resume=``; ``certificate``, whose
-        ``gap(radius)`` bounds f(x) - f* for any l_2 bound ``radius`` on ||x_0 - x*||.  Of ``status``, 0 (converged), 1
-        (maxiter), 2 (machine precision), 3 (not finite) and 99 (StopIteration) mean what they mean in SciPy;
-        `hasd.Status` lists all.
+        It has the fields that every solver returns (x, fun, gap, lower, success, status, message, method, nit, nfev,
+        nprod, seconds, trace); gap and lower hold for the radius and mu of the run.  It also has ``reason``, why "auto"
+        took the method; ``jac``, the gradient at x; ``njev``, the gradients taken; ``nrecord``, the evaluations made
+        only for the record; ``p`` and ``L``; ``weight`` and ``psi``, the sum A_T of the weights of the run's lower
+        bounds on f and the minimum of its estimate function; ``state``, for ``resume=``; and ``certificate``, whose
+        ``gap(radius)`` bounds f(x) - f* for any l_2 bound ``radius`` on ||x_0 - x*||.  The codes 0 (converged), 1
+        (maxiter), 2 (machine precision), 3 (not finite) and 99 (StopIteration) of ``status`` mean what they mean in
+        SciPy; `hasd.Status` lists all.
 
     Examples
     --------
@@ -212,11 +217,11 @@ def iterate(
     mu: float | None = None,
     **options: Any,
 ) -> Iterator[State]:
-    """The states of a method, one by one, for those who want the loop themselves.
+    """Yield the states of a method one by one, so that you can write the loop yourself.
 
-    States are immutable and carry the counts so far (``nfev``, ``njev``, ``nprod``).  Where a method had no need of the
-    value f(x_t), reading ``state.fun`` evaluates it, outside these counts.  The iterator ends where the method cannot
-    go on (g = 0, machine precision); it knows no tolerance: break when you have seen enough.
+    States are immutable and have the counts so far (``nfev``, ``njev``, ``nprod``).  If the method itself did not need
+    the value f(x_t), reading ``state.fun`` evaluates it; this evaluation is not counted.  The iterator ends when the
+    method cannot go on (g = 0, machine precision).  It has no tolerance: leave the loop when the state is good enough.
 
     Examples
     --------

@@ -1,8 +1,8 @@
 """scikit-learn estimators: linear models fitted in the maximum norm and in l_q, each with a certificate.
 
 Problem.    min over w, c of ||Xw + c - y||, in the maximum norm (`MinimaxRegressor`) or in l_q (`LpRegressor`).
-Algorithm.  `hasd.problems.chebyshev` and `hasd.problems.lp`; the intercept is a column of ones, beside which the
-            columns of a dense X are centred.  A sparse X stays sparse.
+Algorithm.  `hasd.chebyshev` and `hasd.lp_fit`; the intercept is a column of ones, beside which the columns of a dense X
+            are centred.  A sparse X stays sparse.
 Guarantee.  ``value_ - gap_`` is a lower bound on the error of every linear model on the training data.
 Needs scikit-learn 1.6 or newer: ``pip install "hasd[sklearn]"``.
 
@@ -87,16 +87,16 @@ class _Linear(RegressorMixin, BaseEstimator):
 
 
 class MinimaxRegressor(_Linear):
-    """The linear model whose largest error is least: minimises max_i |<x_i, w> + c - y_i|.
+    """The linear model with the smallest largest error: minimises max_i |<x_i, w> + c - y_i| over w and c.
 
-    There is no ``sample_weight``: a row that is repeated does not change a maximum.
+    There is no ``sample_weight``, because repeating a row does not change a maximum.
 
     Parameters
     ----------
     fit_intercept : bool
-        Whether there is a c.
+        Whether to fit the intercept c; otherwise it is 0.
     tol : float
-        The relative gap to certify; where it is not reached a ConvergenceWarning says what was.
+        The relative gap to certify.  If it is not reached, a ConvergenceWarning says which gap was.
 
     Attributes
     ----------
@@ -107,7 +107,7 @@ class MinimaxRegressor(_Linear):
     gap_ : float
         No linear model has a largest error below ``value_ - gap_``.
     support_ : array
-        The rows that prove it.
+        The rows that prove this.
     n_iter_ : int
         Iterations of the smoothed problem.
     n_features_in_, feature_names_in_ : int, array
@@ -137,25 +137,25 @@ class MinimaxRegressor(_Linear):
 
 
 class LpRegressor(_Linear):
-    """The linear model with the least sum of q-th powers of errors: minimises (sum_i s_i |<x_i, w> + c - y_i|^q)^(1/q).
+    """The linear model that minimises the q-norm of its errors, (sum_i s_i |<x_i, w> + c - y_i|^q)^(1/q), over w and c.
 
     Parameters
     ----------
     power : float
-        q, at least 2: least squares at 2, the larger the more the largest errors count.
+        The exponent q, at least 2.  2 is least squares; the larger q, the more the largest errors count.
     fit_intercept : bool
-        Whether there is a c.
+        Whether to fit the intercept c; otherwise it is 0.
     tol : float
-        The relative gap to certify; where it is not reached a ConvergenceWarning says what was.
+        The relative gap to certify.  If it is not reached, a ConvergenceWarning says which gap was.
 
     Attributes
     ----------
     coef_, intercept_ : array, float
         w and c.
     value_ : float
-        What is minimised, on the training data.
+        The q-norm of the errors on the training data.
     gap_ : float
-        No linear model has less than ``value_ - gap_``.
+        No linear model has a q-norm of the errors below ``value_ - gap_``.
     n_iter_ : int
         Iterations over all stages.
     n_features_in_, feature_names_in_ : int, array
@@ -175,7 +175,7 @@ class LpRegressor(_Linear):
         self.tol = tol
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit to the rows of X and the values y; a weight of 2 is a row that is there twice, of 0 one that is not."""
+        """Fit to the rows of X and the values y; a row with weight 2 counts twice, and one with weight 0 not at all."""
         power = inputs.number("power", self.power, least=2.0)
         X, y = self._data(X, y)
         top, rows = 1.0, None

@@ -77,11 +77,12 @@ def cut_at(e: Evaluation, origin: Array) -> Cut:
 
 @dataclass(frozen=True, repr=False)
 class Certificate:
-    """What a run proves about f(x) - f* at the returned x, and on what assumptions: ``res.certificate``.
+    """What a run proves about f(x) - f* at the returned x, and under which assumptions: ``res.certificate``.
 
-    ``gap(radius)`` bounds f(x) - f* and ``lower(radius)`` bounds f* from below, for any l_2 bound ``radius`` on
-    ||x_0 - x*||, whatever p; it may be left out where mu > 0, or where the run was given one.  Both assume that f is
-    convex, and `mu` where that is above 0.  Rounding is counted: ``charge(radius)`` says how much of the gap that is.
+    ``gap(radius)`` bounds f(x) - f* from above and ``lower(radius)`` bounds f* from below.  ``radius`` is any l_2 bound
+    on ||x_0 - x*||, also for p other than 2; it may be left out if mu > 0, or if the run was given a radius.  Both
+    bounds assume that f is convex, and mu-strongly convex if mu > 0; ``assumes`` lists the assumptions in words.  Both
+    allow for rounding: ``charge(radius)`` says how much of the gap is due to that.
 
     >>> import numpy as np, hasd
     >>> res = hasd.minimize(lambda x: (0.5 * float(x @ x), x), [3.0, 4.0], jac=True, maxiter=1, method="agd", L=2)
@@ -108,16 +109,16 @@ class Certificate:
 
     @property
     def assumes(self) -> str:
-        """What it rests on, in words."""
+        """The assumptions of the certificate, in words."""
         parts = [] if self.convex else ["f is convex"]
         parts += [f"mu = {self.mu:g}"] if self.mu > 0.0 else []
         parts += [f"radius = {self.radius:g}"] if self.radius is not None else []
         return "; ".join(parts + ([] if self.mu > 0.0 or self.radius is not None else ["the radius that is asked for"]))
 
     def lower(self, radius: float | None = None) -> float:
-        """The best certified lower bound on f*; -inf where nothing is known yet.
+        """The best certified lower bound on f*; -inf if nothing is known yet.
 
-        A radius that the run contradicts is a ValueError which names the smallest one that it allows.
+        If the run contradicts the radius, this raises a ValueError that names the smallest radius that it allows.
         """
         radius = self._radius(radius)
         if self.withdrawn:
@@ -165,7 +166,7 @@ class Certificate:
         return high
 
     def gap(self, radius: float | None = None) -> float:
-        """f(x) minus the best lower bound, with what f(x) itself may be off by, or what the slope at x proves."""
+        """A certified upper bound on f(x) - f*; inf if nothing is certified.  Raises a ValueError as `lower` does."""
         lower = self.lower(radius)
         if self.withdrawn or (radius is None and self.radius is None and self.contradicts(None)):
             return math.inf
@@ -173,7 +174,7 @@ class Certificate:
         return math.inf if math.isnan(gap) else gap
 
     def charge(self, radius: float | None = None) -> float:
-        """How much of ``gap(radius)`` is there on account of rounding: it would be so much less in exact arithmetic."""
+        """The part of ``gap(radius)`` that allows for rounding: it would be missing in exact arithmetic."""
         radius, gap = self._radius(radius), self.gap(radius)
         if self.withdrawn:
             return math.inf

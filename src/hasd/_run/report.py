@@ -1,4 +1,4 @@
-"""The one shape of every result: fields that mean the same whoever returns them, a screen to print, a plot, a file."""
+"""The one shape of every result: the same fields from every solver, printed on one screen, plotted, saved."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ UNPRINTED = ("certificate", "jac", "state", "trace")
 
 
 class Result(OptimizeResult):
-    """What every solver of the package returns.
+    """What every solver of the package returns: fields that mean the same whichever function returned them.
 
     ======================  =============================================================================
     ``x``, ``fun``          the point, and the value there
-    ``gap``, ``lower``      what fun is certainly within of the optimum, and what the optimum is certainly not below;
-                            inf and -inf where nothing is certified
-    ``success``,            whether the run reached what was asked for, why it ended as a number of `hasd.Status`, and
-    ``status``,             the same in a sentence
+    ``gap``, ``lower``      fun is certainly within gap of the optimal value, which is certainly at least lower; inf
+                            and -inf if nothing is certified
+    ``success``,            whether the run reached what was asked for; why it ended, as a code of `hasd.Status`; the
+    ``status``,             same in words
     ``message``
-    ``method``              what solved it
+    ``method``              the method that solved the problem
     ``nit``                 iterations
     ``nfev``, ``nprod``     evaluations of the function, and products with the matrix or its transpose
-    ``seconds``             of work
-    ``trace``               what was recorded, as arrays of one length by name; None where nothing was to be
+    ``seconds``             time spent on the problem
+    ``trace``               what was recorded on the way, as arrays of equal length by name; None if nothing was
     ======================  =============================================================================
 
-    It is a dictionary whose keys are attributes too, as SciPy's are.
+    A result is a dictionary whose keys are attributes too, like SciPy's results.
 
     >>> res = Result(x=np.ones(2), fun=1.0, gap=math.inf, success=True, trace=None)
     >>> res.fun, res["fun"]
@@ -66,15 +66,15 @@ class Result(OptimizeResult):
         return sorted({*self, *super().__dir__()})
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw value, lower bound and gap over the iterations into matplotlib's axes, new ones where none are given."""
+        """Draw value, lower bound and gap over the iterations into matplotlib's axes, or into new ones."""
         if not self.get("trace"):
             raise ValueError("there is nothing to plot: the run recorded no trace")
         return draw_convergence(self["trace"], self.get("lower", -math.inf), self.get("method", ""), ax)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fields to a file whose name ends in .json, or in .npz where arrays are large.
+        """Write the fields to a file whose name ends in .json, or in .npz, which is better for large arrays.
 
-        An npz file is read by ``numpy.load(path)``, which needs no pickle; its entry "fields" is the rest as JSON.
+        ``numpy.load(path)`` reads an npz file without pickle; its entry "fields" has all that is no array, as JSON.
         """
         path = Path(path)
         if path.suffix not in (".json", ".npz"):

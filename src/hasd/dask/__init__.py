@@ -2,18 +2,18 @@
 
 Problem.    min f(x) = phi(Ax - b) + (ridge/2)||x||^2, the rows of A in blocks A_1, ..., A_B that one process cannot or
             should not hold.
-Algorithm.  Any method of ``hasd.minimize`` (hasd-subspace is the one to take).  A and its images stay where the blocks
-            are; vectors of length d and k x k matrices travel.  What a method asks for is put together until a number
-            is wanted: then one task a block does it all, and one answer a block comes back (a *round*).
+Algorithm.  Any method of ``hasd.minimize`` (hasd-subspace is the best choice).  A and its images stay where the blocks
+            are; only vectors of length d and k x k matrices are sent.  Requests of a method are collected until it
+            needs a number; then one task per block does them all and sends one answer back (a *round*).
             With phi_j the loss on the rows of block j, every loss here is a mixture of the blocks,
                 sum:      phi = sum_j s_j phi_j,                       s_j = 1, or n_j/n where phi is a mean;
                 softmax:  phi = alpha log sum_j exp(phi_j/alpha),      w_j = exp((phi_j - phi)/alpha),
-            so that slopes and curvatures of the blocks, weighted by s_j or w_j, add up to those of phi: one round does
-            for log-sum-exp as well, and no block waits for a maximum over the others.
-Guarantee.  Sums are taken in the order of the blocks: the result does not depend on which worker was first.  Blocks
-            and images are results of submitted tasks: the scheduler remakes those of a worker that was lost, by the
-            same arithmetic, and the run goes on.  What would have to be remade is bounded: the image of x is made anew
-            after 64 moves, those of the directions with every eighth cut of the subspace.
+            so that slopes and curvatures of the blocks, weighted by s_j or w_j, add up to those of phi.  So one round
+            is enough for log-sum-exp as well, and no block waits for a maximum over the others.
+Guarantee.  Sums are taken in the order of the blocks, so the result does not depend on which worker answers first.
+            Blocks and images are results of submitted tasks: the scheduler makes those of a lost worker again, by the
+            same arithmetic, and the run goes on.  The work for that is bounded, because the image of x is computed
+            afresh after 64 moves, and those of the directions after directions were dropped eight times.
 Reference.  Rocklin (2015) for Dask; the mixture is the chain rule for log-sum-exp.
 
 With ``client=None`` the blocks are in this process, on a thread pool where that helps, and Dask is not needed.

@@ -26,28 +26,30 @@ def affine(
     client: Any = None,
     threads: int | None = None,
 ) -> BlockAffine:
-    """f(x) = phi(Ax - b) + ridge/2 ||x||_2^2 with the rows of A in blocks.
+    """The objective f(x) = phi(Ax - b) + ridge/2 ||x||_2^2, with the rows of A in blocks on workers or threads.
 
     Parameters
     ----------
     loss : object
-        One of ``hasd.objectives.losses``.  ``LogisticLoss(y)`` holds the labels of all rows; the class
-        ``LogisticLoss`` itself says that the labels come with the blocks.  A loss of your own takes part where it is a
-        sum over rows and says so by an attribute ``separable = True``.
+        One of ``hasd.objectives.losses``.  ``LogisticLoss(y)`` holds the labels of all rows; give the class
+        ``LogisticLoss`` itself if the labels come with the blocks.  A loss of your own can be used if it is a sum over
+        rows and has the attribute ``separable = True``.
     blocks : sequence, Dask array or matrix
-        A sequence whose members are matrices, or functions without arguments that make one where it will live (a
-        function is called again where a worker was lost: it must make the same block).  A pair (A, b), or (A, y) with
-        the class ``LogisticLoss``, brings its right-hand side along.  Or a Dask array, whose row chunks are the blocks;
-        or one matrix, cut into as many blocks as there are threads.
+        A sequence of matrices, or of functions without arguments that return one.  A function is called on the worker
+        that will hold the block, and again if a worker is lost, so it must return the same block every time.  A member
+        or return value may also be a pair (A, b), or (A, y) with the class ``LogisticLoss``, with the right-hand side
+        or the labels of the block.  ``blocks`` may also be a Dask array, whose row chunks are the blocks, or one
+        matrix, which is cut into as many blocks as there are threads.
     b : array or Dask array, optional
-        The right-hand side of all rows; with the class ``LogisticLoss`` the labels.
+        The right-hand side of all rows; the labels of all rows with the class ``LogisticLoss``.
     ridge : float
-        mu of the term mu/2 ||x||_2^2.
+        The factor of the term ridge/2 ||x||_2^2.
     client : distributed.Client or str, optional
-        A client or the address of a scheduler; None: the threads of this process.
+        A client or the address of a scheduler; with None, the threads of this process are used.
     threads : int, optional
-        With ``client=None``, how many; None: as many as there are processors where A has a million entries and BLAS
-        can be held to one thread meanwhile (threadpoolctl is installed), else one.
+        The number of threads with ``client=None``.  None takes one for each processor if A has at least a million
+        entries and threadpoolctl is installed, so that BLAS can be limited to one thread meanwhile; otherwise it takes
+        one thread.
 
     Returns
     -------

@@ -1,15 +1,16 @@
-"""HASD for JAX: an optimistix minimiser and an optax transformation, compiled whole.
+"""HASD for JAX: an optimistix minimiser, whose whole run is compiled, and an optax transformation.
 
 Problem.    min f(x) over a pytree x, f convex and L-smooth w.r.t. the l_p norm of all its entries, 2 <= p <= inf;
             mu-strongly convex w.r.t. l_2 where mu > 0.
-Algorithm.  `hasd.methods.hasd`, with the same searches, turned inside out: the state names the one point it wants f
-            and its gradient at, and what it is told there either ends a search or proposes the next trial.  So a
+Algorithm.  That of `hasd.methods.hasd`, with the same searches, but the caller evaluates f.  The state names the one
+            point where it needs f and its gradient; the answer either ends a search or gives the next trial.  So a
             step is one evaluation, searches need no loop of their own, and a run is one `lax.while_loop` without a
             callback; under `vmap` no lane waits for another's search.
-            Declared L:    the point is the coupling point y (x once, after gradients disproved L).
-            Backtracked L: (``L=None``) in turn y and the end x of a trial step, where mostly only f is wanted.
-Guarantee.  Iterate by iterate that of `hasd.methods.hasd`, to rounding: f(x) - f* <= R^2/(2 A), where A is the state's
-            ``weight`` and R the l_2 distance of the start (of the epoch, where L is backtracked) to a minimiser.
+            Declared L:    the point is the coupling point y (x once, after gradients showed that L is too small).
+            Backtracked L: (``L=None``) the point alternates between y and the end x of a trial step, where mostly only
+            f is needed.
+Guarantee.  At every iterate that of `hasd.methods.hasd`, up to rounding: f(x) - f* <= R^2/(2 A), where A is ``weight``
+            in the state, and R is the l_2 distance to a minimiser from the start (of the epoch, if L is backtracked).
 Reference.  Bai & Bullins, Faster Acceleration for Steepest Descent (COLT 2025); the optimistix and optax interfaces.
 Needs JAX:  ``pip install "hasd[jax]"``.  Only `HASD` needs optimistix, only `hasd` needs optax.
 
@@ -25,7 +26,7 @@ Solutions can be differentiated with respect to ``args`` (implicitly, by optimis
 >>> bool(jnp.allclose(jax.jit(jax.jacobian(solution))(b), jnp.eye(3)))
 True
 
-The same as an optax transformation: ``params`` is where gradients are taken, `eval_params` what to use in the end.
+The same as an optax transformation: ``params`` is where gradients are taken, ``eval_params(state)`` is the answer.
 
 >>> params, optimiser = jnp.zeros(3), hasd(L=3.0, p=float("inf"))
 >>> state = optimiser.init(params)

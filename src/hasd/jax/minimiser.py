@@ -42,30 +42,30 @@ class HASD(optx.AbstractMinimiser):
     ``solution.value`` is x_t; ``solution.stats`` has
 
     - ``iterations``: t;
-    - ``weight``: A_t; f(x_t) - f* <= R^2/(2 A_t), R the l_2 distance of the start (the last epoch's, where L is
-      backtracked with restarts) to a minimiser;
-    - ``L``: the constant of the last step, larger than the declared one where gradients disproved that;
-    - ``grad_norm``: ||grad f||_{p*} where the last step took it, at y;
+    - ``weight``: A_t; f(x_t) - f* <= R^2/(2 A_t), where R is the l_2 distance to a minimiser from the start (that of
+      the last epoch, if L is backtracked with restarts);
+    - ``L``: the constant of the last step, larger than the declared one if gradients showed that to be too small;
+    - ``grad_norm``: ||grad f(y)||_{p*} at the point y where the last step took the gradient;
     - ``status``: a code of `hasd.Status`.
 
-    ``solution.result`` is ``nonlinear_max_steps_reached`` where the budget was spent (status 10), ``nonfinite``
-    where f or its gradient was NaN or infinite at the start (12) or in twenty trials in a row (3), and
-    ``nonlinear_divergence`` where f took the value -inf (13).  A run that ends at machine precision before the
-    tolerance is met (2) has ``successful``: optimistix has no code for it, and nothing better can be had.
+    ``solution.result`` is ``nonlinear_max_steps_reached`` if the budget was spent (status 10), ``nonfinite`` if f or
+    its gradient was NaN or infinite at the start (12) or in twenty trials in a row (3), and ``nonlinear_divergence`` if
+    f took the value -inf (13).  A run that ends at machine precision before the tolerance is met (2) has
+    ``successful``, because optimistix has no code for that, and no further progress is possible.
 
     Parameters
     ----------
     L : number or array of shape (), optional
-        The smoothness constant w.r.t. the l_p norm; may be traced.  None: backtracked.
+        The smoothness constant w.r.t. the l_p norm; it may be traced.  None finds it by backtracking.
     p : float
-        The exponent, 2 <= p <= inf; compiled in.
+        The exponent of the norm, 2 <= p <= inf; it is compiled into the program.
     mu : number or array of shape ()
-        Strong convexity w.r.t. l_2; may be traced.
+        The strong convexity w.r.t. l_2; it may be traced.
     rtol, atol : float
-        A run ends where ||grad f(y_t)||_{p*} <= max(rtol ||grad f(x_0)||_{p*}, atol).
+        A run ends when ||grad f(y_t)||_{p*} <= max(rtol ||grad f(x_0)||_{p*}, atol).
     raise_L, restart : bool
-        As in `hasd.methods.hasd`: whether gradients may disprove a declared L, whether a backtracked run begins a new
-        epoch where f rises.
+        As in `hasd.methods.hasd`.  raise_L says whether a declared L is raised if gradients show that it is too small.
+        restart says whether a run with backtracked L begins a new epoch when f rises.
 
     Examples
     --------

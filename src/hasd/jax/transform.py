@@ -20,11 +20,12 @@ def hasd(
 ) -> optax.GradientTransformationExtraArgs:
     """Hyper-Accelerated Steepest Descent as an optax transformation; the parameters are those of `HASD`.
 
-    ``params`` is where the method wants f and its gradient next: the coupling point y.  `eval_params` of the state is
-    x, the point to use.  Give ``value=f(params)`` to ``update`` where you have it: it keeps min psi and finds out an L
-    that is too small (``params`` is then x for once).  With ``L=None`` it is needed, and ``params`` is in turn y and
-    the end of a trial step.  Updates are steps already: no learning rate, and nothing behind it in a chain that changes
-    them.  A run has ended where ``state.status >= 0``, a code of `hasd.Status`; ``params`` stay from then on.
+    ``params`` is the point where the method needs f and its gradient next: the coupling point y.
+    ``eval_params(state)`` is the iterate x, the point to use.  Give ``value=f(params)`` to ``update`` if you have it:
+    the method then knows the minimum of its estimate function, and notices if L is too small (``params`` is then x
+    once).  With ``L=None`` the value is needed, and ``params`` alternates between y and the end of a trial step.
+    Updates are complete steps: use no learning rate, and put nothing after `hasd` in a chain that changes them.  A run
+    has ended if ``state.status >= 0``, which is then a code of `hasd.Status`; ``params`` no longer change from then on.
 
     >>> import jax, jax.numpy as jnp
     >>> optimiser = hasd(L=1.0, p=2)
@@ -68,7 +69,7 @@ def hasd(
 
 
 def eval_params(state: Any) -> Tree:
-    """x_t: the parameters to use, from the state of `hasd` or of a chain that has it.
+    """The iterate x_t, the parameters to use, from the state of `hasd` or of a chain that contains it.
 
     >>> import jax.numpy as jnp
     >>> eval_params(hasd(L=2.0).init(jnp.ones(3))).tolist()

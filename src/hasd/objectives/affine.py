@@ -39,8 +39,8 @@ class Affine(Objective):
     """f(x) = phi(Ax - b) + ridge/2 ||x||_2^2 for any loss phi.
 
     A is a dense array (of NumPy, PyTorch or another library that follows the array API standard, on any device), a
-    SciPy sparse matrix or a LinearOperator.  A is kept, not copied; ``b`` is copied.
-    Methods that work on cached images use ``loss``, ``A``, ``b``, ``forward``, ``adjoint`` and ``image``.
+    SciPy sparse matrix or a LinearOperator.  A is not copied; ``b`` is.  Methods that work on cached images use
+    ``loss``, ``A``, ``b``, ``forward``, ``adjoint`` and ``image``.
 
     >>> import numpy as np
     >>> from hasd.objectives.losses import PowerLoss
@@ -110,22 +110,26 @@ class Affine(Objective):
         return value + self._ridge_value(point), in_precision_of(point, g)
 
     def duality_gap(self, x: npt.ArrayLike, radius: float | None = None, iterations: int = 100) -> float:
-        """A number that f(x) - f* is never above, from points of the dual (``hasd.objectives._dual`` has the formulas).
+        """A certified upper bound on f(x) - f*, computed from points of the dual.
 
-        At most ||grad f||^2/(2 ridge), and near the minimiser the true gap to second order; rounding is added.
+        It is at most ||grad f||^2/(2 ridge), agrees with the true gap to second order near the minimiser, and allows
+        for rounding.  The formulas are in ``hasd.objectives._dual``.
 
         * With a ridge, f* is the minimum over all y.
-        * With a radius, over ||y||_2 <= radius: pass one that some minimiser keeps.
-        * With neither, the bound needs A^T u = 0, which arithmetic meets up to rounding: a larger residual gives no
-          bound, and one of rounding size is charged for every y with ||y||_2 <= 100 (||x||_2 + ||w||_2), w the Newton
-          step at x.  Only a minimiser further away than that could make the number too small.
+        * With a radius, f* is the minimum over ||y||_2 <= radius: give one for which a minimiser is in this ball.
+        * With neither, the bound needs a dual point u with A^T u = 0, which holds only up to rounding.  If the residual
+          is larger, there is no bound.  If it is of the size of rounding, the bound allows for it for every y with
+          ||y||_2 <= 100 (||x||_2 + ||w||_2), where w is the Newton step at x.  Only if all minimisers are further away
+          than that could the bound be too small.
 
-        inf where no dual point was found: without ridge and radius, for log-sum-exp where the Newton step leaves the
-        simplex (x far from the minimiser, or f unbounded below).  Losses that are bounded below give at most
-        f(x) - min phi.  NaN where f(x) is, or the loss brings no ``conjugate`` (which must be inf outside its domain).
+        The result is inf if no dual point was found.  This can happen for log-sum-exp without ridge and radius, if the
+        Newton step leaves the simplex (x is far from the minimiser, or f is unbounded below).  For losses that are
+        bounded below the result is at most f(x) - min phi.  It is NaN if f(x) is NaN, or if the loss has no
+        ``conjugate`` (which must be inf outside its domain).
 
-        Two products, two for each of at most ``iterations`` conjugate residuals, one whenever those are restarted:
-        at most 2 + 3 iterations.  With ``iterations=0``, two products and the bounds of phi'(Ax - b) and 0 only.
+        It takes two products with A, two more for each of at most ``iterations`` conjugate residuals, and one whenever
+        those are restarted: at most 2 + 3 * ``iterations``.  With ``iterations=0`` it takes two products and uses
+        only the dual points phi'(Ax - b) and 0.
 
         >>> f = LeastSquares([[1.0], [1.0]], b=[0.0, 2.0])
         >>> f([0.0]) - f([1.0]), round(f.duality_gap([0.0]), 9)
@@ -209,7 +213,8 @@ class Affine(Objective):
 class LogSumExp(Affine):
     """f(x) = alpha log sum_i exp((<a_i, x> - b_i)/alpha) + ridge/2 ||x||_2^2.
 
-    A smoothed maximum.  L_p = max_{i,j} ||a_i - a_j||_{p*}^2/(4 alpha), the least that serves every b.
+    This is a smoothed maximum.  L_p = max_{i,j} ||a_i - a_j||_{p*}^2/(4 alpha), the smallest constant that holds for
+    every b.
 
     >>> f = LogSumExp([[1.0, 0.0], [0.0, 1.0]], alpha=0.5)
     >>> f.value_and_grad([0.0, 0.0])
@@ -226,9 +231,9 @@ class LogSumExp(Affine):
 class SymmetricSoftmax(Affine):
     """f(x) = alpha log sum_i (exp(z_i/alpha) + exp(-z_i/alpha)) + ridge/2 ||x||_2^2, z = Ax - b.
 
-    A smoothed ||Ax - b||_inf, always bounded below.  A = None is the identity: the dimension is that of b, or
-    of whatever x comes; evaluating it still counts as one product each way, so that budgets compare.
-    L_p <= max_i ||a_i||_{p*}^2/alpha, exact for A = None and p = inf.
+    This is a smoothed ||Ax - b||_inf; it is always bounded below.  A = None stands for the identity; the dimension is
+    then that of b, or of x if there is no b.  Evaluations still count as one product with A and one with A^T, so that
+    budgets can be compared.  L_p <= max_i ||a_i||_{p*}^2/alpha, exact for A = None and p = inf.
 
     >>> f = SymmetricSoftmax(b=[3.0, -1.0], alpha=1e-3)
     >>> f([0.0, 0.0])
@@ -289,7 +294,8 @@ class Logistic(Affine):
 class Power(Affine):
     """f(x) = 1/q sum_i |<a_i, x> - b_i|^q + ridge/2 ||x||_2^2, q >= 2.
 
-    No global L_p for q > 2 (``smoothness`` is inf: let the method find L); at q = 2 that of ``LeastSquares``.
+    For q > 2 there is no global L_p: ``smoothness`` is inf, and the method has to find L.  At q = 2 it is that of
+    ``LeastSquares``.
 
     >>> f = Power([[1.0, 1.0]], b=[2.0], q=4)
     >>> f.value_and_grad([0.0, 0.0])

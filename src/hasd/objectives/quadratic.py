@@ -34,11 +34,11 @@ from .base import Objective, in_precision_of
 
 
 class Quadratic(Objective):
-    """f(x) = 1/2 <x, Hx> + <c, x>, H symmetric (and positive semidefinite for a convex f: not checked).
+    """f(x) = 1/2 <x, Hx> + <c, x> with a symmetric H.  f is convex if H is positive semidefinite, which is not checked.
 
-    H is a dense array of any library, a SciPy sparse matrix or a LinearOperator (whose symmetry is taken on trust).
-    L_p <= min(max|lambda| d^{1-2/p}, ||H||_{p*} entrywise), exact at p = 2, and at p = inf where every
-    entry of H is non-negative.
+    H is a dense array of any library, a SciPy sparse matrix or a LinearOperator, whose symmetry is not checked.
+    L_p <= min(max|lambda| d^{1-2/p}, ||H||_{p*} entrywise), exact at p = 2, and at p = inf if every entry of H is
+    non-negative.
 
     >>> f = Quadratic([[2.0, 0.0], [0.0, 1.0]], c=[-2.0, 0.0])
     >>> f.value_and_grad([1.0, 1.0])

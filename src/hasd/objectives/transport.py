@@ -40,12 +40,12 @@ def as_costs(C: npt.ArrayLike) -> npt.NDArray[np.floating]:
 
 
 class EntropicTransport(Objective):
-    """f(u, v) = reg log sum_ij exp((u_i + v_j - C_ij)/reg) - <a, u> - <b, v>, x = (u, v) one vector.
+    """f(u, v) = reg log sum_ij exp((u_i + v_j - C_ij)/reg) - <a, u> - <b, v>, where x = (u, v) is one vector.
 
-    Its minimisers are the optimal potentials of min <C, P> + reg sum P log P over plans P with marginals a and b; the
-    gradient is the error of the marginals of P_ij ~ exp((u_i + v_j - C_ij)/reg).  a and b are positive and sum to 1.
-    LogSumExp of an operator with two ones a row: L_inf = 4/reg and L_2 = 1/reg, so large p has a large gain here.
-    `nprod` counts passes over C.
+    This is the dual of entropic transport.  Its minimisers are the optimal potentials of min <C, P> + reg sum P log P
+    over plans P with marginals a and b; the gradient is the error of the marginals of P_ij ~ exp((u_i + v_j -
+    C_ij)/reg).  a and b must be positive and sum to 1.  f is a LogSumExp of an operator that has two ones in each row,
+    so L_inf = 4/reg and L_2 = 1/reg, and a large p has a large gain.  `nprod` counts passes over C.
 
     >>> f = EntropicTransport([[0.0, 1.0], [1.0, 0.0]], a=[0.5, 0.5], b=[0.5, 0.5], reg=0.1)
     >>> f.value_and_grad(np.zeros(4))[1]

@@ -60,27 +60,30 @@ def balance(
     Parameters
     ----------
     K : array_like or sparse matrix, shape (n, m)
-        Non-negative and finite.  A sparse one is never made dense.
+        The matrix, non-negative and finite.  A sparse matrix is never made dense.
     r, c : array_like
-        The row and column sums asked for: non-negative, of equal totals.  Where one is 0, so is the scaling.
-        Sums that differ by no more than error_tol, or by the rounding of their type (float32 resolves 1e-6), are equal.
+        The row and column sums asked for, non-negative and with equal totals.  Totals that differ by no more than
+        error_tol, or by the rounding of their type (about 1e-6 for float32), count as equal.  If a sum is 0, its
+        scaling is 0.
     error_tol : float
-        Stop when the sums are off by at most this share of their total (l_1).
+        Stop when the l_1 error of the sums is at most this share of their total.
     maxiter, time_limit : optional
-        Limits on steps (10000 where none is given) and seconds.
+        Limits on steps (10000 if no limit is given) and seconds.
     callback, progress, disp : optional
-        ``callback(intermediate_result=...)`` is called with every row of the trace, and ends the run by raising
-        StopIteration; progress shows a bar (needs tqdm); disp prints a summary at the end.
+        ``callback(intermediate_result=...)`` is called with every row of the trace; it ends the run by raising
+        StopIteration.  ``progress=True`` shows a progress bar (needs tqdm), and ``disp=True`` prints a summary at the
+        end.
 
     Returns
     -------
     hasd.Result
-        row, column (d_1 and d_2), log_row, log_column (where those overflow these do not), x (both logarithms, one
-        vector), matrix (call it: diag(d_1) K diag(d_2), of K's own kind); fun, the error of the row and column sums
-        together (l_1, over the total); lower, what a set of rows proves that no scaling gets below, otherwise 0; gap =
-        fun - lower; success (fun <= error_tol), status (13 where it is proved that no scaling exists), message, method,
-        nit; npass, passes over the entries of K, which nfev and nprod count too; seconds; trace (columns seconds, fun,
-        npass).
+        It has the fields that every solver returns.  ``row`` and ``column`` are the scalings d_1 and d_2; ``log_row``
+        and ``log_column`` are their logarithms, which never overflow, and ``x`` is both logarithms as one vector.
+        ``matrix()`` makes diag(d_1) K diag(d_2) in the format of K.  ``fun`` is the l_1 error of the row and column
+        sums together, divided by the total.  ``lower`` is an error that no scaling can get below, proved by a set of
+        rows, or 0 if there is no such proof; gap = fun - lower.  success means fun <= error_tol; status 13 means
+        that there is a proof that no scaling exists.  ``npass`` counts passes over the entries of K; nfev and nprod are
+        the same number.  ``trace`` has the columns seconds, fun and npass.
 
     Examples
     --------

@@ -14,9 +14,7 @@ Guarantee.  `lower` <= min f for the numbers A and b are, all rounding charged, 
             dense; `lower` ignores those that w is orthogonal to but for the last digits of A: the message says so.
 Reference.  Cheney (1966), chapter 2, for the exchange; Barrodale & Phillips (1975) for the linear program.
 
->>> from typing import Any
-
-import numpy as np
+>>> import numpy as np
 >>> t = np.linspace(-1.0, 1.0, 201)
 >>> res = chebyshev(np.vander(t, 3), np.exp(t))
 >>> round(res.fun, 6), res.success, res.active.size
@@ -174,32 +172,35 @@ def chebyshev(
     progress: bool = False,
     disp: bool = False,
 ) -> Result:
-    """The x that makes the largest |<a_i, x> - b_i| least, with a certificate.
+    """Minimise the largest residual max_i |<a_i, x> - b_i| over x, and prove how close to the minimum it is.
 
     Parameters
     ----------
     A : array or SciPy sparse matrix
-        n x d.  Not changed, and not copied but for integers, CSC, and dependent columns beside rows that are far longer
-        than the others.
+        n x d.  It is not changed.  It is copied only if it has integers or is in CSC format, or if it has dependent
+        columns and some rows that are far longer than the others.
     b : array_like
         A vector of length n.
     gap_rtol : float
-        The relative gap (fun - lower)/fun to reach; or what rounding leaves of it, and then the message says so.
+        The relative gap (fun - lower)/fun at which the run stops.  If rounding does not allow so small a gap, the
+        message says so.
     maxiter : int, optional
-        Linear programs at most.
+        Limit on the number of linear programs.
     time_limit : float, optional
-        Seconds.
+        Limit on seconds.
     callback, progress, disp : optional
-        ``callback(intermediate_result=...)`` is called with every row of the trace, and ends the run by raising
-        StopIteration; progress shows a bar (needs tqdm); disp prints a summary at the end.
+        ``callback(intermediate_result=...)`` is called with every row of the trace; it ends the run by raising
+        StopIteration.  ``progress=True`` shows a progress bar (needs tqdm), and ``disp=True`` prints a summary at the
+        end.
 
     Returns
     -------
     hasd.Result
-        ``x``, ``fun`` (the largest residual), ``lower`` (no x has a smaller one), ``gap``, ``active`` (rows that prove
-        it), ``signs`` (of their residuals), ``multipliers`` (to rounding A[active]^T multipliers = 0, absolute sum 1),
-        ``residual``, ``rank``, ``success``, ``status``, ``message``, ``nit``, ``nlp``, ``nprod`` (products with all of
-        A), ``trace`` (columns seconds, fun, lower).
+        It has the fields that every solver returns; ``fun`` is the largest residual, ``nprod`` counts products with all
+        of A, and ``trace`` has the columns seconds, fun and lower.  It also has ``active``, the rows that prove the
+        lower bound; ``signs``, the signs of their residuals; ``multipliers``, their weights, whose absolute values sum
+        to 1 and for which A[active]^T multipliers = 0 up to rounding; ``residual``, Ax - b; ``rank``, the rank of A;
+        and ``nlp``, the number of linear programs.
 
     Examples
     --------

@@ -80,37 +80,40 @@ def lp_fit(
     progress: bool = False,
     disp: bool = False,
 ) -> Result:
-    """Minimise ||Ax - b||_q, q = ``power``, and prove how close to the minimum the answer is.
+    """Minimise ||Ax - b||_q with q = ``power``, and prove how close to the minimum the answer is.
 
     Parameters
     ----------
     A : array, sparse matrix or LinearOperator
-        n x d, real, of any rank: where several x are best, the shortest is returned if A was factored.  That is
-        so up to 512 columns, which are written out as a float64 array (an operator by d products), and up to 1024 of an
-        array or a sparse matrix that nearly depend on each other; else A is not copied if it is float64.
+        n x d, real, of any rank.  A is factored if it has at most 512 columns, or at most 1024 that nearly depend on
+        each other (of an array or a sparse matrix); it is then written out as a float64 array, an operator by d
+        products.  Otherwise a float64 A is not copied.  If several x are best and A was factored, the shortest is
+        returned.
     b : array_like
         n values.
     power : float
-        q, 2 <= q < inf; each doubling of q costs one more stage.
+        The exponent q, 2 <= q < inf.  Each doubling of q takes one more stage.
     gap_rtol : float
-        Relative: success is ``gap <= gap_rtol * fun``, or a fit that is exact up to rounding.  Rounding bounds what
-        can be proved: a condition number (columns scaled) of 1e8, or a fun of 1e-8 ||b||, leaves a gap of about 1e-6
-        fun.
+        The relative gap to reach: success means ``gap <= gap_rtol * fun``, or a fit that is exact up to rounding.
+        Rounding limits what can be proved: if the condition number (with scaled columns) is 1e8, or fun is 1e-8 ||b||,
+        the gap stays at about 1e-6 fun.
     maxiter, time_limit : optional
-        Limits on iterations over all stages (10000) and on seconds (checked between products; the certificate of the
-        point reached is still computed).
+        Limits on the iterations of all stages together (10000 by default) and on seconds.  The time is checked between
+        products; the certificate of the point reached is still computed.
     callback, progress, disp : optional
-        ``callback(intermediate_result=...)`` is called with every row of the trace, and ends the run by raising
-        StopIteration; progress shows a bar (needs tqdm); disp prints a summary at the end.
+        ``callback(intermediate_result=...)`` is called with every row of the trace; it ends the run by raising
+        StopIteration.  ``progress=True`` shows a progress bar (needs tqdm), and ``disp=True`` prints a summary at the
+        end.
 
     Returns
     -------
     hasd.Result
-        x; fun = ||Ax - b||_q computed from x; lower, a bound that no y gets below (see the module's text for what is
-        charged); gap = fun - lower; success, status, message, nit, nfev; nprod, products with A or with the factor in
-        its place; method, power; residual = Ax - b; dual = u, with ||u||_{q*} = 1, A^T u = 0 up to rounding and
-        -<b, u> = lower before charges; trace: seconds, power, fun, lower, nprod, a row a stage (fun and lower of
-        ``power``, whatever power the stage had).
+        It has the fields that every solver returns; ``fun`` is ||Ax - b||_q computed from x, ``lower`` allows for
+        rounding, and ``nprod`` counts products with A or with the factor in its place.  It also has ``power``;
+        ``residual``, Ax - b; and ``dual``, a vector u with ||u||_{q*} = 1 and A^T u = 0 up to rounding, so that -<b, u>
+        is the lower bound before the allowance for rounding.  ``trace`` has a row for each stage with the columns
+        seconds, power, fun, lower and nprod; fun and lower are always for the power asked for, and the column power is
+        that of the stage.
 
     Examples
     --------

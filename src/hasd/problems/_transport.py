@@ -3,7 +3,7 @@
 Problem.    min <C, P> + reg sum_ij P_ij log P_ij over P >= 0 with row sums a and column sums b.
 Algorithm.  The dual in the log domain with u eliminated, by `hasd-newton` down a ladder of regs (see `scaling`); the
             plan rounded to the marginals by Altschuler, Weed & Rigollet's Algorithm 2.
-Guarantee.  lower <= optimum <= fun, both read off at run time: the dual value of the potentials, and the value of a
+Guarantee.  lower <= optimum <= fun: lower is the dual value of the potentials, and fun the value of a
             plan with the marginals a and b.  For mass 1 the unregularised optimum lies in [cost - d, cost], with
             d = gap + reg min(log n, log m).
 Reference.  Cuturi (2013); Altschuler, Weed & Rigollet (2017).
@@ -55,38 +55,42 @@ def transport(
     progress: bool = False,
     disp: bool = False,
 ) -> Result:
-    """Entropic optimal transport between a and b: min <C, P> + reg sum P log P over plans P with these marginals.
+    """Solve entropic optimal transport: minimise <C, P> + reg sum P log P over plans P with marginals a and b.
 
     Parameters
     ----------
     C : array_like, shape (n, m)
-        Costs, finite; float32 is kept and takes no copy, other numbers become float64.  Negative ones are allowed.
+        The costs, which must be finite and may be negative.  A float32 array is used without a copy; other numbers
+        become float64.
     a, b : array_like
-        Non-negative masses of equal sums, whatever that is; where rounding makes them differ, b is scaled to a.
-        Where a mass is 0, the plan is too and the potential -inf.
+        Non-negative masses.  Their sums must be equal, but need not be 1; if they differ by rounding, b is scaled to
+        the sum of a.  If a mass is 0, its row or column of the plan is 0 and its potential is -inf.
     reg : float
-        The weight of the entropy, in the units of C: compare it with C.max() - C.min().  Down to about 1e-12 of the
-        largest cost it is resolved in float64; below, the result ends with status 2 and its bounds still hold.
+        The weight of the entropy, in the units of C: compare it with C.max() - C.min().  float64 is precise enough down
+        to about 1e-12 of the largest cost; below that, the run ends with status 2, and its bounds still hold.
     error_tol : float
-        Stop when the marginals of the plan, before rounding, are off by at most this share of the mass (l_1).
+        Stop when the l_1 error of the marginals of the plan, before it is rounded, is at most this share of the mass.
     maxiter, time_limit : optional
-        Limits on steps (10000 where none is given) and seconds.
+        Limits on steps (10000 if no limit is given) and seconds.
     x0 : array_like, optional
-        Potentials to start from, ``res.x`` of a similar problem: its reg may have been another one, a and b too.
+        Potentials to start from, for example ``res.x`` of a similar problem with another reg, a or b.
     callback, progress, disp : optional
-        ``callback(intermediate_result=...)`` is called with every row of the trace, and ends the run by raising
-        StopIteration; progress shows a bar (needs tqdm); disp prints a summary at the end.
+        ``callback(intermediate_result=...)`` is called with every row of the trace; it ends the run by raising
+        StopIteration.  ``progress=True`` shows a progress bar (needs tqdm), and ``disp=True`` prints a summary at the
+        end.
 
     Returns
     -------
     hasd.Result
-        u, v (potentials: the plan before rounding is exp((u_i + v_j - C_ij)/reg)), x (both, one vector), plan (call it:
-        the plan rounded to the marginals, n x m), cost (<C, P> of that plan), fun (its <C, P> + reg sum P log P), lower
-        (a certified lower bound on the optimum of that), gap (fun - lower), marginal_error (l_1, before rounding, as a
-        share of the mass), success (marginal_error <= error_tol), status, message, nit, npass (passes over C, products
-        with exp(-C/reg) or with the plan counted by the entries they touch; the result itself takes one or two more),
-        method, trace (columns seconds, marginal_error, reg, npass, lower: the best certified so far, and fun: the
-        value of the plan of that moment and its reg, before rounding, no bound).
+        It has the fields that every solver returns.  ``u`` and ``v`` are the potentials, and ``x`` is both as one
+        vector; the plan before rounding is exp((u_i + v_j - C_ij)/reg).  ``plan()`` makes the n x m plan, rounded so
+        that it has the marginals a and b; ``fun`` is its value <C, P> + reg sum P log P, and ``cost`` its <C, P>.
+        ``lower`` is a certified lower bound on the optimal value, and gap = fun - lower.  ``marginal_error`` is the l_1
+        error of the marginals before rounding, as a share of the mass; success means marginal_error <= error_tol.
+        ``npass`` counts passes over C; products with exp(-C/reg) or with the plan are counted by the entries they
+        touch, and the result itself takes one or two passes more.  ``trace`` has the columns seconds, marginal_error,
+        reg, npass, lower (the best certified so far) and fun (the value of the current plan for the current reg, before
+        rounding, which is no bound).
 
     Examples
     --------

@@ -1,8 +1,17 @@
 """Every bound of the paper and ours, as plain functions of scalars (L, R, G, T, d, p, eps, mu, ...).
 
-"The paper" is "Faster Acceleration for Steepest Descent" (Bai & Bullins, COLT 2025).  Each docstring opens
-with the inequality, says whose it is, and where the printed form is wrong or loose what the right one is.
-Argument names mean the same everywhere; a value outside its symbol's range raises ValueError.
+"The paper" is "Faster Acceleration for Steepest Descent" (Bai & Bullins, COLT 2025).  Each docstring begins with the
+inequality and says where it comes from ("ours" means that it is not in the paper).  If the form that the paper prints
+is wrong or loose, the docstring gives the right one.  Argument names mean the same everywhere; a value outside the
+range of its symbol raises ValueError.
+
+L           smoothness of f in l_p; mu is its strong convexity in l_2
+R           ||x_0 - x*||_2, the distance from the start to a minimiser
+r, G        the gain ||g||_{p*}/||g||_2 >= 1 of one gradient g, where p* is dual to p; its mean over the run
+A_t, psi_t  the sum of the weights of t linear lower bounds on f; their weighted sum plus ||x - x_0||_2^2/2
+v_t, psi*   the minimiser of psi_t and its minimum; the methods keep A_t f(x_t) <= psi*_t
+rho         what the search for the coupling point y uses in place of 1/r^2
+s_p(g)      the steepest-descent map of l_p
 
 published   Algorithm 1 as published: progress, growth, the main bound, distances, the search
 extensions  restarts and the norm of the gradient

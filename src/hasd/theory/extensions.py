@@ -27,8 +27,8 @@ GRADIENT_BEST = 16.0
 def restart_period(L: float, mu: float, G: float, constant: float = RESTART) -> int:
     """T = ceil((17 / G) sqrt(L / mu))  =>  f(x_T) - f* <= (f(x_0) - f*) / 2.
 
-    Strongly convex corollary and Algorithm 2 of the paper, printed with 36 and without the ceiling: right,
-    loose. mu is with respect to l_2; G is a lower bound on the mean gain of every stage.
+    Strongly convex corollary and Algorithm 2 of the paper, printed with 36 and without the ceiling, which is right but
+    loose.  mu is with respect to l_2; G is a lower bound on the mean gain of every stage.
 
     >>> restart_period(L=4.0, mu=1.0, G=1.0), restart_period(4.0, 1.0, 1.0, constant=RESTART_PAPER)
     (34, 72)
@@ -40,7 +40,7 @@ def restart_period(L: float, mu: float, G: float, constant: float = RESTART) -> 
 def restart_count(gap: float, eps: float, factor: float = 0.5) -> int:
     """K = ceil(log(gap / eps) / log(1 / factor))  =>  factor^K gap <= eps.
 
-    Strongly convex corollary of the paper, which says K = O(log(1/eps)); 0 when gap <= eps already.
+    Strongly convex corollary of the paper, which says K = O(log(1/eps)).  K = 0 if gap <= eps already.
 
     >>> restart_count(gap=1.0, eps=2**-10), restart_count(gap=1.0, eps=2.0)
     (10, 0)
@@ -52,7 +52,7 @@ def restart_count(gap: float, eps: float, factor: float = 0.5) -> int:
 def restart_factor(mu: float, A: float) -> float:
     """f(x_T) - f* <= (f(x_0) - f*) / (mu A_T).
 
-    Ours: R^2/(2 A_T) with R^2 <= 2 (f(x_0) - f*)/mu.  For every method that keeps A f(x) <= psi*.
+    Ours: it is R^2/(2 A_T) with R^2 <= 2 (f(x_0) - f*)/mu, and holds for every method that keeps A f(x) <= psi*.
 
     >>> restart_factor(mu=0.5, A=4.0)
     0.5
@@ -64,8 +64,8 @@ def restart_factor(mu: float, A: float) -> float:
 def restart_weight(mu: float, factor: float = 0.5) -> float:
     """A_T >= 1 / (factor mu)  =>  f(x_T) - f* <= factor (f(x_0) - f*);  2/mu halves.
 
-    Ours: a restart rule that needs no G.  factor = e^{-2}, A_T >= e^2/mu, has the best worst case: it
-    minimises sqrt(A)/log(mu A), the iterations per unit of log gap when sqrt(A_T) grows linearly.
+    Ours: a restart rule that needs no G.  factor = e^{-2}, that is A_T >= e^2/mu, has the best worst case: if sqrt(A_T)
+    grows linearly, it minimises sqrt(A)/log(mu A), the iterations per unit of the logarithm of the gap.
 
     >>> restart_weight(mu=0.1), round(restart_weight(1.0, math.exp(-2)), 6)
     (20.0, 7.389056)
@@ -77,7 +77,7 @@ def restart_weight(mu: float, factor: float = 0.5) -> float:
 def gradient_norm_gap(L: float, eps: float) -> float:
     """f(x) - f* <= eps^2 / (2 L)  =>  ||grad f(x)||_{p*} <= eps.
 
-    Lemma gradnormmin of the paper.  Printed form right.
+    Lemma gradnormmin of the paper.  The printed form is right.
 
     >>> gradient_norm_gap(L=2.0, eps=0.2)
     0.010000000000000002
@@ -89,7 +89,7 @@ def gradient_norm_gap(L: float, eps: float) -> float:
 def gradient_norm_iterations(L: float, R: float, G: float, eps: float, constant: float = GRADIENT) -> int:
     """T = ceil(12 L R / (G eps))  =>  ||grad f(x_T)||_{p*} <= eps.
 
-    First gradient-norm corollary of the paper, printed with 18 sqrt(2): right, loose.
+    First gradient-norm corollary of the paper, printed with 18 sqrt(2), which is right but loose.
 
     >>> [gradient_norm_iterations(1.0, 1.0, 1.0, 0.1, c) for c in (GRADIENT_PAPER, GRADIENT)]
     [255, 120]
@@ -101,8 +101,8 @@ def gradient_norm_iterations(L: float, R: float, G: float, eps: float, constant:
 def gradient_norm_iterations_best(L: float, R: float, G: float, eps: float, constant: float = GRADIENT_BEST) -> int:
     """T = ceil(16 (L R / (G eps))^{2/3})  =>  min_{t <= T} ||grad f(x_t)||_{p*} <= eps.
 
-    Second gradient-norm corollary of the paper, printed with 21: right, loose (its proof prints sum G_t^2 t
-    for sum G_t^2 t^2).  The best iterate only, and G <= G_t is needed for every t <= T.
+    Second gradient-norm corollary of the paper, printed with 21, which is right but loose (its proof prints sum G_t^2 t
+    for sum G_t^2 t^2).  It holds for the best iterate only, and needs G <= G_t for every t <= T.
 
     >>> gradient_norm_iterations_best(1.0, 1.0, 1.0, 1e-3)
     1600
@@ -114,7 +114,8 @@ def gradient_norm_iterations_best(L: float, R: float, G: float, eps: float, cons
 def gradient_norm_weight(L: float, R: float, eps: float) -> float:
     """A_T >= L R^2 / eps^2  =>  ||grad f(x_T)||_{p*} <= eps.
 
-    Ours: a stop without G, R^2/(2 A_T) <= eps^2/(2 L).  For every method that keeps A f(x) <= psi*.
+    Ours: a stopping rule without G, from R^2/(2 A_T) <= eps^2/(2 L).  It holds for every method that keeps A f(x) <=
+    psi*.
 
     >>> gradient_norm_weight(1.0, 2.0, 0.5)
     16.0
@@ -126,8 +127,8 @@ def gradient_norm_weight(L: float, R: float, eps: float) -> float:
 def gradient_norm_weight_sum(L: float, R: float, eps: float) -> float:
     """sum_{t<=T} A_t >= 9 L R^2 / eps^2  =>  min_{t<=T} ||grad f(x_t)||_{p*} <= eps.
 
-    Ours: a stop without G, from B_T <= R^2/2; Algorithm 1 only.  :func:`gradient_norm_bound` is better than
-    both stops.
+    Ours: a stopping rule without G, from B_T <= R^2/2 (see :func:`slack_limit`), for Algorithm 1 only.
+    :func:`gradient_norm_bound` is better than this rule and :func:`gradient_norm_weight`.
 
     >>> gradient_norm_weight_sum(1.0, 2.0, 0.5)
     144.0
@@ -139,8 +140,9 @@ def gradient_norm_weight_sum(L: float, R: float, eps: float) -> float:
 def gradient_norm_bound(L: float, R: float, A: float, weight_sum: float) -> float:
     """min_{t<=T} ||grad f(x_t)||_{p*} <= 3 R sqrt(L / (sum_{t<=T} A_t + 9 A_T)).
 
-    Ours, Algorithm 1 only: A_T (f(x_T) - f*) + B_T <= R^2/2 with f(x_T) - f* >= ||grad f(x_T)||^2/(2 L) uses
-    both terms at once, so it is below eps no later than either of the two stops above.
+    Ours, for Algorithm 1 only.  It follows from A_T (f(x_T) - f*) + B_T <= R^2/2 and f(x_T) - f* >= ||grad
+    f(x_T)||^2/(2 L).  As it uses both terms at once, it is below eps no later than :func:`gradient_norm_weight` and
+    :func:`gradient_norm_weight_sum` say.
 
     >>> gradient_norm_bound(L=1.0, R=1.0, A=1.0, weight_sum=0.0), gradient_norm_bound(1.0, 1.0, 1.0, 27.0)
     (1.0, 0.5)

@@ -29,7 +29,7 @@ def _scaled(z: ArrayLike, p: float) -> NDArray[Any]:
 def lp_squared_hessian(z: ArrayLike, p: float) -> NDArray[Any]:
     """Hess ||z||_p^2 = 2(p-1) ||z||_p^{2-p} Diag(|z|^{p-2}) + 2(2-p) ||z||_p^{2(1-p)} s s^T, s = |z|^{p-2} z.
 
-    Lemma lp_hessian (1) of the paper.  Printed form right.
+    Lemma lp_hessian (1) of the paper.  The printed form is right.
 
     >>> lp_squared_hessian([3.0, -1.0], 2)
     array([[2., 0.],
@@ -43,7 +43,7 @@ def lp_squared_hessian(z: ArrayLike, p: float) -> NDArray[Any]:
 def lp_squared_hessian_minorant(z: ArrayLike, p: float) -> NDArray[Any]:
     """Hess ||z||_p^2 >= 2 ||z||_p^{2(1-p)} s s^T  (Loewner order),  s = |z|^{p-2} z.
 
-    Lemma lp_hessian (2) of the paper.  Printed form right.
+    Lemma lp_hessian (2) of the paper.  The printed form is right.
 
     >>> lp_squared_hessian_minorant([1.0, 0.0], 4)
     array([[2., 0.],
@@ -57,10 +57,10 @@ def lp_squared_hessian_minorant(z: ArrayLike, p: float) -> NDArray[Any]:
 def lp_hessian_norm_bound(d: int, p: float) -> float:
     """||Hess ||z||_p^2||_{p -> p} >= lambda_max >= 2 / d^{(p-2)/p}.
 
-    Lemma lp_hessian (3) of the paper, printed 2/d^{(p-2)/2}: true, but an arithmetic slip (the exponent
-    2(p-1) (1/p - 1/(2(p-1))) is (p-2)/p, as Lemma d_theta then uses it).  The printed proof takes norms
-    through the Loewner order, which p -> p norms do not respect; the spectral radius, below every induced
-    norm, repairs it.
+    Lemma lp_hessian (3) of the paper.  It prints 2/d^{(p-2)/2}, which is true but an arithmetic slip: the exponent
+    2(p-1) (1/p - 1/(2(p-1))) is (p-2)/p, as Lemma d_theta then uses it.  The printed proof passes from the Loewner
+    order to p -> p norms, which do not respect it; the spectral radius does, and is below every induced norm, so it
+    repairs the proof.
 
     >>> lp_hessian_norm_bound(16, 4), lp_hessian_norm_bound_as_printed(16, 4)
     (0.5, 0.125)
@@ -84,8 +84,8 @@ def lp_hessian_norm_bound_as_printed(d: int, p: float) -> float:
 def lp_hessian_smoothness_range(p: float) -> tuple[float, float]:
     """2 <= ||Hess ||z||_p^2||_{p -> p*} <= 2 (p - 1), for every z and d.
 
-    Ours (the upper half is classical): the norm that measures smoothness in l_p.  v = z attains 2; Hoelder
-    gives 2(p-1).
+    Ours (the upper half is classical).  This is the norm that measures smoothness in l_p.  v = z attains 2, and
+    Hoelder's inequality gives 2(p-1).
 
     >>> lp_hessian_smoothness_range(4)
     (2.0, 6.0)

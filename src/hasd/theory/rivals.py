@@ -14,7 +14,7 @@ from ._check import check
 def gradient_descent_bound(L: float, R: float, T: int) -> float:
     """f(x_T) - f* <= L R^2 / (2 T),  step 1/L, L in l_2.
 
-    Standard (Drori & Teboulle 2014 have the exact worst case, L R^2/(4 T + 2)).
+    Standard.  (Drori & Teboulle 2014 have the exact worst case, L R^2/(4 T + 2).)
 
     >>> gradient_descent_bound(1.0, 2.0, 4)
     0.5
@@ -51,8 +51,8 @@ def accelerated_gradient_bound(L: float, R: float, T: int) -> float:
 def linear_coupling_weight(L: float, T: int) -> float:
     """A_T = sum_{t<T} (t + 2)/(2 L) = T (T + 3) / (4 L)  >=  (T + 1)^2 / (4 L).
 
-    Weights of Allen-Zhu & Orecchia 2017; A_T >= L a_T^2, so the certificate R^2/(2 A_T) = 2 L R^2/(T (T + 3))
-    holds when the coupling is a/A (ours).  With the published coupling 2/(t+2) only
+    These are the weights of Allen-Zhu & Orecchia 2017.  As A_T >= L a_T^2, the certificate
+    R^2/(2 A_T) = 2 L R^2/(T (T + 3)) holds if the coupling is a/A (ours).  With the published coupling 2/(t+2), only
     :func:`linear_coupling_bound` is proved.
 
     >>> linear_coupling_weight(1.0, 1), linear_coupling_weight(1.0, 5)
@@ -65,8 +65,8 @@ def linear_coupling_weight(L: float, T: int) -> float:
 def linear_coupling_bound(L: float, R: float, T: int) -> float:
     """f(x_T) - f* <= 2 L R^2 / (T + 1)^2,  L in l_p, mirror map ||.||_2^2 / 2.
 
-    Allen-Zhu & Orecchia 2017, Theorem 4.1 (4 Theta L/(T+1)^2, Theta = R^2/2); the map is 1-strongly convex in
-    l_p for every p >= 2.  Also the tight form with rho fixed to 1, whose sqrt(A_T) >= (T + 1)/(2 sqrt(L)).
+    Allen-Zhu & Orecchia 2017, Theorem 4.1 (4 Theta L/(T+1)^2, Theta = R^2/2); the map is 1-strongly convex in l_p for
+    every p >= 2.  It also holds for the tight form with rho fixed to 1, which has sqrt(A_T) >= (T + 1)/(2 sqrt(L)).
 
     >>> linear_coupling_bound(1.0, 1.0, 9)
     0.02
@@ -101,8 +101,8 @@ def gradient_descent_strong_bound(L: float, mu: float, gap: float, T: int) -> fl
 def steepest_descent_strong_bound(L: float, mu: float, gap: float, G: float, T: int) -> float:
     """f(x_T) - f* <= (1 - mu G^2/L)^T (f(x_0) - f*),  step s_p(g)/L, L in l_p, mu in l_2.
 
-    G is the mean gain at x_0, ..., x_{T-1}.  Ours, two lines: each step multiplies the gap by at most 1 - mu
-    r_t^2/L, and means do the rest.
+    G is the mean gain at x_0, ..., x_{T-1}.  Ours: each step multiplies the gap by at most 1 - mu r_t^2/L, and the mean
+    of the r_t^2 is at least G^2.
 
     >>> steepest_descent_strong_bound(L=8.0, mu=1.0, gap=1.0, G=2.0, T=3)
     0.125
@@ -126,8 +126,8 @@ def accelerated_gradient_strong_bound(L: float, mu: float, R: float, gap: float,
 def lower_bound_order(L: float, R: float, T: int, p: float) -> float:
     """max_f f(x_T) - f* = Omega( L ||x*||_p^2 / T^{(p+2)/p} ) for every first-order method, d large.
 
-    Guzman & Nemirovski 2015, as quoted by the paper.  An ORDER: its constant, and factors logarithmic in d,
-    are left out. ``R`` is the l_p radius.  p = 2: T^{-2}; p = inf: T^{-1}.
+    Guzman & Nemirovski 2015, as quoted by the paper.  This is an ORDER only: its constant, and factors logarithmic in
+    d, are left out.  ``R`` is the l_p radius.  It is T^{-2} for p = 2 and T^{-1} for p = inf.
 
     >>> lower_bound_order(1.0, 1.0, 10, 2), lower_bound_order(1.0, 1.0, 10, math.inf)
     (0.01, 0.1)
@@ -139,8 +139,8 @@ def lower_bound_order(L: float, R: float, T: int, p: float) -> float:
 def nemirovskii_order(L: float, R: float, T: int, p: float) -> float:
     """f(x_T) - f* = O( L R_p^2 / T^{(p+2)/p} ).
 
-    Nemirovskii & Nesterov 1985, as quoted by the paper: the matching upper ORDER, no constant; ``R`` is the
-    l_p radius.
+    Nemirovskii & Nesterov 1985, as quoted by the paper.  This is the matching upper ORDER, without its constant; ``R``
+    is the l_p radius.
 
     >>> nemirovskii_order(1.0, 1.0, 4, 4)
     0.125

@@ -27,20 +27,21 @@ def minimize(
     Parameters
     ----------
     fun : callable
-        ``fun(x, *args)``, a tensor with one element computed from x by operations that autograd knows.
+        ``fun(x, *args)`` returns a tensor with one element, computed from x by operations that autograd knows.
     x0 : torch.Tensor
-        The start, of any shape, float32 or float64, on any device; never changed, and detached from its history.
+        The start, of any shape, float32 or float64, on any device.  It is never changed, and its autograd history is
+        ignored.
     args : tuple
-        Further arguments for fun; what is no tuple is the only one.
+        Further arguments for fun; anything but a tuple is passed as the only one.
     callback : callable, optional
         As in `hasd.minimize`, with x in the shape of x0.
     **options
-        Those of `hasd.minimize`: method, p, L, tol, maxiter, ...  Not jac, which is autograd's.
+        Those of `hasd.minimize`: method, p, L, tol, maxiter, ...  jac cannot be given, because autograd computes it.
 
     Returns
     -------
-    scipy.optimize.OptimizeResult
-        That of `hasd.minimize`, with x and jac in the shape, type and device of x0.
+    hasd.Result
+        The result of `hasd.minimize`, with x and jac in the shape, type and device of x0.
 
     Examples
     --------

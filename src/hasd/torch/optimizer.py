@@ -36,28 +36,27 @@ SHARED = ("p", "L", "mu", "method", "maximize", "options")
 class HASD(torch.optim.Optimizer):
     """Accelerated steepest descent in the l_p norm of all parameters together, for a convex loss without noise.
 
-    A step needs a closure, as ``torch.optim.LBFGS`` does: it clears the gradients, computes the loss, calls
-    ``backward`` and returns the loss.  It is called where the method wants to know the loss (once to a few times a
-    step; gradients are cleared before) and must be a function of the parameters alone: no minibatches, no dropout.
-    When `step` returns, the parameters hold x; changing them in between, or adding a group, starts the method anew from
-    where they are.
+    A step needs a closure, as for ``torch.optim.LBFGS``: it clears the gradients, computes the loss, calls ``backward``
+    and returns the loss.  `step` calls it once to a few times, with the gradients cleared before.  The loss must be a
+    function of the parameters alone, without minibatches or dropout.  When `step` returns, the parameters hold the
+    iterate x.  If you change them between steps, or add a group, the method starts anew from the new parameters.
 
     Parameters
     ----------
     params : iterable
         Tensors or groups, as everywhere in ``torch.optim``.
     lr : float
-        With a given L the constant is L/lr (the smallest lr of the groups), so that schedulers have their say; without
-        one the stepsize is found by backtracking and lr plays no part, except that 0 allows no move.  The constant of
-        "hasd" never falls again: there a later lr can only shorten the steps.
+        If L is given, the constant used is L/lr with the smallest lr of the groups, so that schedulers work.  Without
+        L, the stepsize is found by backtracking and lr has no effect, except that lr = 0 stops all moves.  With method
+        "hasd" the constant never falls, so a later lr can only shorten the steps.
     p : float, optional
         The norm, 2 <= p <= inf; None lets the method choose (inf for "hasd").
     L : float, optional
-        Smoothness of the loss in that norm; None finds it by backtracking.
+        The smoothness constant of the loss in that norm; None finds it by backtracking.
     mu : float
-        Strong convexity of the loss w.r.t. l_2.
+        The strong convexity of the loss w.r.t. l_2.
     method : str
-        "hasd", or any of `hasd.method_names()` that takes a black box: "hasd-qn" where p does not matter.
+        "hasd", or any of `hasd.method_names()` that works for a plain function; "hasd-qn" if p does not matter.
     maximize : bool
         Maximise a concave objective instead.
     **options
@@ -105,7 +104,7 @@ class HASD(torch.optim.Optimizer):
         super().__init__(params, {"lr": lr, **shared})
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
-        """One more group; its norm and method must be those of the others."""
+        """Add a group of parameters; its norm and method must be those of the others."""
         super().add_param_group(param_group)
         try:
             for name in SHARED:
@@ -116,10 +115,10 @@ class HASD(torch.optim.Optimizer):
 
     @torch.no_grad()
     def step(self, closure: Any = None) -> Any:
-        """One iteration; returns what the closure returned at its first call.
+        """Make one iteration; return what the closure returned at its first call.
 
-        At machine precision, a gradient of 0, a loss that is not finite or lr = 0 the parameters stay where they are;
-        `status` says so.
+        The parameters stay where they are at machine precision, if the gradient is 0, if the loss is not finite, or if
+        lr = 0; `status` then says why.
         """
         if closure is None:
             raise TypeError(
@@ -214,7 +213,7 @@ class HASD(torch.optim.Optimizer):
 
     @property
     def status(self) -> str:
-        """Why the last step made no move; empty where it made one."""
+        """Why the last step did not move the parameters; empty if it did."""
         return self._store.get(KEY, {}).get("status", "")
 
     @property
@@ -223,11 +222,11 @@ class HASD(torch.optim.Optimizer):
         return self._store.get(KEY, {}).get("grad_norm", math.nan)
 
     def bound(self, radius: float | None = None) -> float:
-        """What the minimum is certainly not below (with ``maximize``: the maximum not above).
+        """A certified lower bound on the minimum (with ``maximize``, an upper bound on the maximum).
 
-        ``radius`` is an l_2 bound on the distance to a minimiser from where the method started, or last started anew
-        because the parameters were moved; None will do where mu > 0.  Nothing is certain where parameters are float16
-        or bfloat16: the loss is then known at rounded points only.
+        ``radius`` is an l_2 bound on the distance to a minimiser from the point where the method started, or started
+        anew because the parameters were changed.  It may be None if mu > 0.  Nothing is certified if parameters are
+        float16 or bfloat16, because the loss is then known at rounded points only.
         """
         sign = -1.0 if self._shared("maximize") else 1.0
         kept = self._store.get(KEY, {})
