@@ -9,7 +9,6 @@ import os
 import sys
 import warnings
 from collections.abc import Callable
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -93,15 +92,10 @@ def _as_array(x0: Any) -> Array:
     return array
 
 
-@cache
-def _default_geometry(p: float) -> Geometry:
-    return Lp(p)
-
-
 def geometry(p: Any, default: float) -> Geometry:
     """The l_p norm for a number, a user's own geometry as it is."""
     if p is None:
-        return _default_geometry(default)
+        return Lp(default)
     if isinstance(p, str) or not isinstance(p, numbers.Real | Geometry):
         raise TypeError(
             f"p must be a number between 2 and inf, or an object with p, norm, dual_norm and steepest, got {shown(p)}"

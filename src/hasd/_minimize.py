@@ -296,7 +296,7 @@ def _method(
     if isinstance(method, str):
         name, why = method, ""
         if method == "auto":
-            name, why = ("hasd", "") if p is not None or L is not None else choose(fun)
+            name, why = ("hasd", "p or L was given") if p is not None or L is not None else choose(fun)
         return make(name, options, caller), why
     if isinstance(method, type) or not isinstance(method, Method):
         raise TypeError(f"method must be a name or an object with name, default_p, init and step, got {method!r}")

@@ -170,7 +170,7 @@ def test_runs_leave_nothing_behind_in_modules():
 
 def test_mutation_what_is_left_behind_is_noticed(monkeypatch):
     before = held()
-    monkeypatch.setitem(hasd.methods.__globals__["REGISTRY"], "mine", object)
+    monkeypatch.setitem(hasd.methods.REGISTRY, "mine", object)
     assert set(held().items()) ^ set(before.items())
     monkeypatch.undo()
     monkeypatch.setattr(hasd.objectives.Quadratic, "note", "left", raising=False)

@@ -55,15 +55,10 @@ class FakeCertificate:
 
 def fake(**fields):
     """A result without fault where f = 1/2 x^2, x = 1, the gap is 1/2 and the minimum 0."""
-    given = {
-        "x": np.ones(1),
-        "fun": 0.5,
-        "jac": np.ones(1),
-        "status": 14,
-        "message": "",
-        "certificate": FakeCertificate(0.5, 0.0),
-    }
-    return SimpleNamespace(**{**given, "trace": {"lower": np.array([math.nan, -1.0, 0.0])}, **fields})
+    certificate = fields.pop("certificate", FakeCertificate(0.5, 0.0))
+    given = {"x": np.ones(1), "fun": 0.5, "jac": np.ones(1), "status": 14, "message": "", "gap": certificate.gap()}
+    trace = {"lower": np.array([math.nan, -1.0, 0.0])}
+    return SimpleNamespace(**{**given, "certificate": certificate, "trace": trace, **fields})
 
 
 TRUTH = Truth(Decimal("0.5"), lambda x: (0.5 * float(x @ x), x), Decimal(0), 1.0, False, 0.5)

@@ -161,7 +161,7 @@ def test_a_quadratic_whose_terms_cancel_has_a_gap_that_covers_the_true_one(metho
 def test_a_radius_that_the_run_contradicts_is_refused_with_the_smallest_one_it_allows(method):
     f = Quadratic(np.diag([1.0, 4.0]), [-5.0, 0.0])  # its minimiser is at distance 5
     res = hasd.minimize(f, np.zeros(2), method=method)
-    for ask in (res.gap, res.gap.lower):
+    for ask in (res.certificate.gap, res.certificate.lower):
         with pytest.raises(ValueError, match="radius") as refused:
             ask(1.0)
     smallest = float(re.findall(r"\d+\.?\d*(?:e[-+]\d+)?", str(refused.value))[-1])

@@ -131,7 +131,7 @@ class Lp:
 
     def __post_init__(self) -> None:
         """Refuse exponents outside [2, inf]: below 2 the analysis does not hold."""
-        if not is_number(self.p):
+        if type(self.p) is not float and not is_number(self.p):
             raise TypeError(f"p must be a number between 2 and inf, got {shown(self.p)}")
         if not self.p >= 2.0:
             raise ValueError(f"p must satisfy 2 <= p <= inf, got {self.p!r}")

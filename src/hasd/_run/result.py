@@ -112,7 +112,10 @@ def _returned(problem: Problem, method: Method, run: Run, wanted: Tolerances, go
         there = record(where)
         if there.finite:
             return there
-    last = state.at if state.at.x is state.x and finish is None else record(state.x)
+    if state.at.x is state.x:
+        last = state.at if finish is None else finish(problem, state.at)
+    else:
+        last = record(state.x)
     lowest_known = best if best is not None and not (last.finite and last.f <= best.f) else last
     return _flattest(problem, run, lowest_known) if run.status is Status.PRECISION else lowest_known
 
