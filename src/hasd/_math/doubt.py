@@ -65,14 +65,14 @@ class Sizes(NamedTuple):
     eps: float  # the resolution of their numbers
 
 
-def smallest(eps: float) -> float:
+def smallest_number(eps: float) -> float:
     """The smallest number of that resolution, float32's or float64's: what may be lost of one that is below it."""
     return 2.0**-149 if eps > 2.0**-50 else 2.0**-1074
 
 
-def lost_to_underflow(at: Sizes) -> float:
+def underflow_loss(at: Sizes) -> float:
     """What sums of products of small numbers may lose: the smallest number for each of them."""
-    return at.d * smallest(at.eps)
+    return at.d * smallest_number(at.eps)
 
 
 def doubt_of_function(f: float, g: float, x: float, d: int, eps: float) -> Doubt:
@@ -81,7 +81,7 @@ def doubt_of_function(f: float, g: float, x: float, d: int, eps: float) -> Doubt
     >>> doubt_of_function(f=1.0, g=1.0, x=0.0, d=16, eps=EPS).value == 16.0 * EPS
     True
     """
-    unit, lost = OPERATIONS * roundings(d) * eps, d * smallest(eps)
+    unit, lost = OPERATIONS * roundings(d) * eps, d * smallest_number(eps)
     value, slope = unit * (abs(f) + g * x) + lost, unit * g + lost
     return Doubt(value, slope, slope, unit * x * x + lost, unit * x)
 

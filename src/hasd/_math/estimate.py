@@ -89,7 +89,7 @@ class EstimateBound:
         bound = (self.psi + low + self.rest - rounded) / self.weight if self.weight > 0.0 else -math.inf
         return bound if math.isfinite(bound) else -math.inf
 
-    def charged(self, radius: float | None = None, bend: float = 0.0) -> float:
+    def rounding_charge(self, radius: float | None = None, bend: float = 0.0) -> float:
         """How much of `lower` is the charge for rounding."""
         if self.weight == 0.0 or (radius is None and self.mu == 0.0):
             return 0.0
@@ -184,12 +184,12 @@ class Estimate:
         psi, first = _two_sum(self.psi, (a / up) * (up * e.f + linear))
         psi, second = _two_sum(psi, -fall)
         reach = norm2(away)
-        charge = self._charged(a, e, norm2(apart), reach, kappa_next)
+        charge = self._charge_with_cut(a, e, norm2(apart), reach, kappa_next)
         cut = Estimate(self.center, away, A, psi, self.mu, self.rest + first + second, charge, self.eps)
         cut.__dict__["reach"] = reach  # known already
         return cut
 
-    def _charged(self, a: float, e: Evaluation, far: float, reach: float, kappa: float) -> Charge:
+    def _charge_with_cut(self, a: float, e: Evaluation, far: float, reach: float, kappa: float) -> Charge:
         """The charge with that of one more cut: the doubt of the evaluation, and the rounding of our own arithmetic.
 
         far = ||y - center||, reach = ||v_{t+1} - center||.  Sizes are those of the terms that are added up; an error in
@@ -240,7 +240,7 @@ class Estimate:
             return (d + root) / (2.0 * half) / n
         return 2.0 * kappa * S / (root - d) / n if S > 0.0 else math.nan
 
-    def rescaled(self, f: float) -> Estimate:
+    def rescale(self, f: float) -> Estimate:
         """The cuts scaled by the largest c <= 1 for which c A f <= min psi holds again: after L proved too small.
 
         With l = sum of the cuts, l(center) = m and slope s there, min psi_c = c m - c^2 ||s||^2/(2 (1 + c mu A)).

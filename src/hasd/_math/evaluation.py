@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from .arrays import (
     Array,
-    largest,
+    largest_size,
     resolution,
     total,
 )
@@ -17,9 +17,9 @@ from .doubt import CERTAIN, Doubt, Sizes
 from .geometry import norm2
 
 
-def reachable(x: Array) -> bool:
+def is_finite(x: Array) -> bool:
     """Whether all its entries are finite: by their sum, and only where that is not, by all of them."""
-    return math.isfinite(total(x)) or math.isfinite(largest(x))
+    return math.isfinite(total(x)) or math.isfinite(largest_size(x))
 
 
 @dataclass(frozen=True)
@@ -44,8 +44,8 @@ class Evaluation:
     def finite(self) -> bool:
         """Whether point, value and gradient are free of NaN and inf."""
         # the norm is wanted anyway; only it may overflow where no entry does
-        seen = math.isfinite(self.f) and (math.isfinite(self.norm2) or math.isfinite(largest(self.g)))
-        return seen and reachable(self.x)
+        seen = math.isfinite(self.f) and (math.isfinite(self.norm2) or math.isfinite(largest_size(self.g)))
+        return seen and is_finite(self.x)
 
     @cached_property
     def norm2(self) -> float:
@@ -65,7 +65,7 @@ class Evaluation:
 
 def sizes_of(e: Evaluation, precision: float = 0.0) -> Sizes:
     """The sizes of an evaluation whose numbers are no finer than x's, nor than the precision."""
-    return Sizes(e.f, e.norm2, e.size, largest(e.x), e.x.shape[0], max(resolution(e.x), precision))
+    return Sizes(e.f, e.norm2, e.size, largest_size(e.x), e.x.shape[0], max(resolution(e.x), precision))
 
 
 class Bend(NamedTuple):
@@ -75,7 +75,7 @@ class Bend(NamedTuple):
     last: Evaluation | None = None  # the newest
     pairs: int = 0  # how many were compared: without any, nothing is known
 
-    def after(self, e: Evaluation) -> Bend:
+    def with_evaluation(self, e: Evaluation) -> Bend:
         """With one more evaluation.  x may stand for a neighbour: points closer than that show no curvature."""
         if self.last is None:
             return Bend(last=e)

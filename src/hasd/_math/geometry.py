@@ -17,8 +17,8 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from .._checks import is_number, shown
-from .arrays import Array, largest, namespace, resolution
+from .._checks import is_number, show_value
+from .arrays import Array, largest_size, namespace, resolution
 
 SAFE, SAFE_SINGLE = 1e-200, 1e-25
 """Squares between this and its inverse are free of underflow and overflow; the same in float32."""
@@ -70,7 +70,7 @@ def norm2(x: Array) -> float:
     safe = SAFE if double else SAFE_SINGLE
     if safe < squared < 1.0 / safe:
         return math.sqrt(squared)
-    top = largest(x)
+    top = largest_size(x)
     if top == 0.0 or not math.isfinite(top):
         return top
     # Scaled by a power of two, the norm of 2^k x is 2^k times that of x to the last bit.
@@ -108,7 +108,7 @@ def _power_norm(x: Array, q: float) -> float:
     """||x||_q for 1 <= q <= inf, scaled by max|x|."""
     if q == 2.0:
         return norm2(x)
-    top = largest(x)
+    top = largest_size(x)
     if top == 0.0 or not math.isfinite(top) or q == math.inf:
         return top
     xp = namespace(x)
@@ -132,7 +132,7 @@ class Lp:
     def __post_init__(self) -> None:
         """Refuse exponents outside [2, inf]: below 2 the analysis does not hold."""
         if not is_number(self.p):
-            raise TypeError(f"p must be a number between 2 and inf, got {shown(self.p)}")
+            raise TypeError(f"p must be a number between 2 and inf, got {show_value(self.p)}")
         if not self.p >= 2.0:
             raise ValueError(f"p must satisfy 2 <= p <= inf, got {self.p!r}")
 
@@ -151,7 +151,7 @@ class Lp:
 
     def steepest(self, g: Array) -> Array:
         """s_p(g); zero maps to zero."""
-        top = largest(g)
+        top = largest_size(g)
         if self.p == 2.0 or top == 0.0 or not math.isfinite(top):
             return g
         xp = namespace(g)

@@ -23,12 +23,12 @@ STALE = 86400.0
 """Seconds after which a half-written file is nobody's any more, where its writer cannot be looked for."""
 
 
-def previous(path: Path) -> Path:
+def previous_path(path: Path) -> Path:
     """Where the version before is."""
     return path.with_name(path.name + PREVIOUS)
 
 
-def temporary(path: Path, kind: str = "tmp") -> Path:
+def temporary_path(path: Path, kind: str = "tmp") -> Path:
     """A name beside the path that is this thread's alone, on this machine and on others that share the folder."""
     return path.with_name(f"{path.name}.{_machine()}-{os.getpid()}-{threading.get_ident()}.{kind}")
 
@@ -39,7 +39,7 @@ def _machine() -> str:
 
 def replace(path: Path, fill: Callable[[IO[bytes]], None], *, keep: bool) -> None:
     """Put what `fill` writes in place of the file, which is kept as the version before, or let go."""
-    new = temporary(path)
+    new = temporary_path(path)
     try:
         with open(new, "wb") as file:
             fill(file)
@@ -56,17 +56,17 @@ def replace(path: Path, fill: Callable[[IO[bytes]], None], *, keep: bool) -> Non
 
 def _keep_last(path: Path) -> None:
     """Give the present file its second name; by renaming where the file system knows no links."""
-    link = temporary(path, "link")
+    link = temporary_path(path, "link")
     try:
         link.unlink(missing_ok=True)
         os.link(path, link)
-        os.replace(link, previous(path))
+        os.replace(link, previous_path(path))
         link.unlink(missing_ok=True)  # of two names of one file neither goes: another run has kept it already
     except FileNotFoundError:  # another run has put its own in place meanwhile, and kept one
         pass
     except OSError:
         with contextlib.suppress(FileNotFoundError):  # another run has just done so
-            os.replace(path, previous(path))
+            os.replace(path, previous_path(path))
 
 
 def _sync_folder(folder: Path) -> None:
@@ -85,7 +85,7 @@ def sweep(path: Path) -> None:
     with contextlib.suppress(OSError):  # gone already, or not ours to remove
         for name in os.listdir(path.parent):
             found, leftover = half.fullmatch(name), path.with_name(name)
-            if found is not None and (_dead(found[1], int(found[2])) or _age(leftover) > STALE):
+            if found is not None and (_is_dead(found[1], int(found[2])) or _age(leftover) > STALE):
                 leftover.unlink()
 
 
@@ -93,7 +93,7 @@ def _age(path: Path) -> float:
     return time.time() - path.stat().st_mtime
 
 
-def _dead(machine: str, process: int) -> bool:
+def _is_dead(machine: str, process: int) -> bool:
     """Whether the writer is known to be no more: only its own machine can tell, and Windows only by force."""
     if machine != _machine() or os.name != "posix":
         return False

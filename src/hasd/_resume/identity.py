@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from .._math.arrays import Array, hosted, library, like
+from .._math.arrays import Array, convert_like, library, to_host
 from .._math.geometry import Geometry, Lp, norm2
 from .._run.problem import Method, Problem
 from .._run.record import Run
@@ -35,16 +35,16 @@ def configuration(problem: Problem, method: Method, x0: Array) -> dict[str, Any]
         "dimension": x0.shape[0],
         "dtype": str(x0.dtype),
         "library": library(x0),
-        "geometry": _measured(problem.geometry, x0),
+        "geometry": _fingerprint(problem.geometry, x0),
     }
 
 
-def _measured(geometry: Geometry, x0: Array) -> str:
+def _fingerprint(geometry: Geometry, x0: Array) -> str:
     """A user's geometry by what it does, as its p is a label and it may print as it likes: two norms of one vector."""
     name = type(geometry).__qualname__
     if type(geometry) is Lp:
         return name
-    uneven = like(np.cos(np.arange(1.0, x0.shape[0] + 1.0)), x0)
+    uneven = convert_like(np.cos(np.arange(1.0, x0.shape[0] + 1.0)), x0)
     return f"{name} with norms {float(geometry.norm(uneven)):.6g} and {float(geometry.dual_norm(uneven)):.6g}"
 
 
@@ -57,7 +57,7 @@ def refuse_other(where: str, saved: dict[str, Any], now: dict[str, Any]) -> None
 
 def refuse_other_start(where: str, origin: Array, x0: Array) -> None:
     """Hold x0 against the run's own x_0, from which distances and tolerances are measured."""
-    own, given = hosted(like(origin, x0)), hosted(x0)
+    own, given = to_host(convert_like(origin, x0)), to_host(x0)
     if not np.array_equal(own, given):
         i = int(np.flatnonzero(own != given)[0])
         raise ValueError(f"{where} is of a run from another x0: its x0[{i}] is {own[i]}, this one's is {given[i]}")

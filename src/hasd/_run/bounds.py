@@ -72,15 +72,15 @@ class Bounds:
     @property
     def gap(self) -> float:
         """The certified gap of the best point so far."""
-        return min(self._highest - self.lower, self.near)
+        return min(self._upper - self.lower, self.near)
 
     @property
     def best(self) -> Array:
         """The point that it is the gap of."""
-        return self.near_x if self.near < self._highest - self.lower else self.x
+        return self.near_x if self.near < self._upper - self.lower else self.x
 
     @property
-    def _highest(self) -> float:
+    def _upper(self) -> float:
         """What the least value is certainly not above."""
         return self.upper + self.doubt.value + self.bend * self.doubt.value_bend
 
@@ -101,7 +101,7 @@ class Bounds:
             self.bent = bend
             self.charge_anew()
         self._take(state)
-        if self.lower > self._highest or self.near < 0.0:
+        if self.lower > self._upper or self.near < 0.0:
             self.withdraw(max(self.lower, self.upper - self.near), self.upper)
 
     def charge_anew(self) -> None:
@@ -144,7 +144,7 @@ class Bounds:
             return cut_at(e, state.origin)
         return Cut(e.f, e.norm2, -math.inf, 0.0, e.doubt, e.eps * roundings(e.x.shape[0]))
 
-    def closed_at(self, e: Evaluation, origin: Array) -> bool:
+    def is_closed_at(self, e: Evaluation, origin: Array) -> bool:
         """Whether the certified gap at this very point is small enough."""
         near = cut_at(e, origin).gap(self.radius, self.mu, self.bend)
         return not self.withdrawn and min(e.f + e.df(self.bend) - self.lower, near) <= self.gap_tol

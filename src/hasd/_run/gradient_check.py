@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._math.arrays import Array, like
+from .._math.arrays import Array, convert_like
 from .._math.doubt import OPERATIONS, roundings
 from .._math.evaluation import Evaluation
 from .._math.geometry import dot, norm2
@@ -47,13 +47,15 @@ def find_misfit(value: Callable[[Array], float], e: Evaluation, bend: float) -> 
     directions = {"itself": e.g / e.norm2, "a vector of signs": _signs(e.x)} if e.norm2 > 0.0 else {}
     with np.errstate(all="ignore"):
         for name, direction in directions.items():
-            misfit = _along(name, direction, value, e, bend)
+            misfit = _misfit_along(name, direction, value, e, bend)
             if misfit is not None:
                 return misfit
     return None
 
 
-def _along(name: str, direction: Array, value: Callable[[Array], float], e: Evaluation, bend: float) -> Misfit | None:
+def _misfit_along(
+    name: str, direction: Array, value: Callable[[Array], float], e: Evaluation, bend: float
+) -> Misfit | None:
     """The slope of the values against the gradient's, along a unit vector.
 
     Twice the middle slope's change from one step to the shorter one is smoothness; a difference of the slopes to
@@ -81,4 +83,4 @@ def _signs(x: Array) -> Array:
     """A unit vector with entries of one size and signs without a pattern, the same for every run."""
     places = np.arange(1, x.shape[0] + 1, dtype=np.uint64)
     scrambled = (places * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(40)
-    return like(np.where(scrambled & np.uint64(1), 1.0, -1.0) / math.sqrt(x.shape[0]), x)
+    return convert_like(np.where(scrambled & np.uint64(1), 1.0, -1.0) / math.sqrt(x.shape[0]), x)

@@ -35,7 +35,7 @@ class Album:
             bounds["convexity"] = replace(bounds["convexity"])
         return Picture(fields_of(run), oracle, bounds, self.recorder.picture(), self.configuration)
 
-    def for_result(self, run: Run, fun: Any) -> State:
+    def state_for_result(self, run: Run, fun: Any) -> State:
         """The last state as a result carries it: with what ``resume=`` needs, without the trace."""
         objective = weakref.ref(fun) if isinstance(fun, Objective) else None
         now = self.take(run)

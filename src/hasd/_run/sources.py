@@ -11,18 +11,18 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from scipy.optimize import approx_fprime
 
-from .._checks import shown
+from .._checks import show_value
 from .._math.arrays import (
     Array,
-    detached,
-    foreign,
-    fresh,
-    hosted,
+    as_numpy,
+    convert_like,
+    copy_of,
+    detach,
+    is_foreign,
     library,
-    like,
     namespace,
-    plain,
     resolution,
+    to_host,
     to_numpy,
 )
 from .._math.doubt import Doubt, Sizes, doubt_of_differences, doubt_of_function
@@ -91,48 +91,48 @@ def as_scalar(value: Any, name: str = "fun") -> float:
     if isinstance(value, tuple):
         hint = "; does fun return f and g? Give jac=True" if name == "fun" else ""
         raise TypeError(f"{name} must return one number, got a tuple of {len(value)}{hint}")
-    value = detached(value)
-    array = value if foreign(value) else plain(value, f"what {name} returns")
+    value = detach(value)
+    array = value if is_foreign(value) else as_numpy(value, f"what {name} returns")
     if math.prod(array.shape) != 1:
         raise TypeError(f"{name} must return one number, got an array of shape {tuple(array.shape)}")
-    if not _real(array):
-        raise TypeError(f"{name} must return one real number, got {shown(value)}")
+    if not _is_real(array):
+        raise TypeError(f"{name} must return one real number, got {show_value(value)}")
     return float(namespace(array).reshape(array, ()))
 
 
-def _real(array: Array) -> bool:
+def _is_real(array: Array) -> bool:
     """Whether its numbers are real."""
     if type(array) is np.ndarray:
         return array.dtype.kind in "buif"
     return bool(namespace(array).isdtype(array.dtype, ("bool", "integral", "real floating")))
 
 
-def _floating(array: Any) -> bool:
+def _is_floating(array: Any) -> bool:
     """Whether it is an array of real numbers that are not whole."""
     if isinstance(array, np.ndarray):
         return array.dtype.kind == "f"
-    return foreign(array) and bool(namespace(detached(array)).isdtype(array.dtype, "real floating"))
+    return is_foreign(array) and bool(namespace(detach(array)).isdtype(array.dtype, "real floating"))
 
 
 def as_gradient(value: Any, x: Array) -> Array:
     """What the user's jac returned, as a fresh vector shaped like x (callers may reuse their buffer)."""
     if type(value) is type(x) is np.ndarray and value.dtype == x.dtype and value.shape == x.shape:
         return value.copy()
-    value = detached(value)
-    array = value if foreign(value) else plain(value, "what jac returns")
+    value = detach(value)
+    array = value if is_foreign(value) else as_numpy(value, "what jac returns")
     if library(array) != library(x):
-        array = hosted(array)
-    if not _real(array):
+        array = to_host(array)
+    if not _is_real(array):
         raise TypeError(f"jac must return an array of real numbers, got dtype {array.dtype}")
     shape = tuple(array.shape) or (1,)  # SciPy takes a number for the gradient of one variable
     if shape != tuple(x.shape):
         raise ValueError(f"jac must return an array of shape {tuple(x.shape)}, as x0 has, got shape {shape}")
     if type(x) is np.ndarray:
-        return _narrowed(array, x.dtype).reshape(shape)
-    return fresh(namespace(x).reshape(like(array, x), shape))
+        return _narrow_copy(array, x.dtype).reshape(shape)
+    return copy_of(namespace(x).reshape(convert_like(array, x), shape))
 
 
-def _narrowed(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
+def _narrow_copy(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """A copy in that type.  What is not 0 does not become 0: a gradient that vanishes says that x is a minimiser."""
     with np.errstate(all="ignore"):  # too large for the type: inf, and the trial is rejected
         narrow = np.array(array, dtype=dtype)
@@ -175,7 +175,7 @@ class BlackBox:
 
     def _call(self, function: Callable[..., Any], x: Array) -> Any:
         with np.errstate(**self.errstate):
-            return function(fresh(x), *self.args)
+            return function(copy_of(x), *self.args)
 
     @property
     def counts(self) -> tuple[int, int, int]:
@@ -218,15 +218,15 @@ class BlackBox:
 
     def _gradient(self, value: Any, x: Array) -> Array:
         """The gradient like x; one in coarser numbers tells that the function is computed in such."""
-        if getattr(value, "dtype", x.dtype) != x.dtype and _floating(value):
-            self.precision = max(self.precision, resolution(detached(value)))
+        if getattr(value, "dtype", x.dtype) != x.dtype and _is_floating(value):
+            self.precision = max(self.precision, resolution(detach(value)))
         return as_gradient(value, x)
 
     def _differences(self, x: Array, f: float, deadline: float) -> Array:
         """The slopes of chords of f: one more evaluation for each variable."""
         start = to_numpy(x).astype(np.float64)
         step = _step(np.abs(start), resolution(x))
-        step = to_numpy(like(start + step, x)) - start  # as x's own numbers will have it
+        step = to_numpy(convert_like(start + step, x)) - start  # as x's own numbers will have it
         known = [f]  # SciPy asks for f(x) first, which is known
 
         def value(y: np.ndarray) -> float:
@@ -234,7 +234,7 @@ class BlackBox:
                 return known.pop()
             refuse_late(deadline)
             try:
-                return self.value(like(y, x))
+                return self.value(convert_like(y, x))
             except StopIteration as error:
                 raise _Carried(error) from error
 
@@ -275,9 +275,9 @@ class ObjectiveSource:
         known = self.objective.doubt(sizes_of(e), image)
         if known is None:
             return doubt_of_function(e.f, e.norm2, e.size, e.x.shape[0], e.eps)
-        return self._vouched(known)
+        return self._doubt_for_cuts(known)
 
-    def _vouched(self, doubt: Doubt) -> Doubt:
+    def _doubt_for_cuts(self, doubt: Doubt) -> Doubt:
         """A cut with more curvature than the ridge's needs the gradient at x itself, not at an image nearby."""
         return doubt._replace(slope=doubt.true, shift=math.inf) if self.mu > self.objective.ridge else doubt
 
@@ -288,7 +288,7 @@ class ObjectiveSource:
         if found is None:
             return None
         f, g, doubt = found
-        return Evaluation(e.x, f, g, self.precision, self._vouched(doubt))
+        return Evaluation(e.x, f, g, self.precision, self._doubt_for_cuts(doubt))
 
     def price(self, x: Array) -> int:
         """One evaluation gives both."""

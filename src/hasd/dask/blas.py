@@ -14,7 +14,7 @@ _inside = 0
 _limit: Any = None
 
 
-def can_be_held() -> bool:
+def can_limit_threads() -> bool:
     """Whether threadpoolctl is installed, which knows how."""
     return _controller() is not None
 

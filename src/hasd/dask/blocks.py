@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse.linalg import LinearOperator
 
-from .._math.arrays import largest
+from .._math.arrays import largest_size
 from ..objectives._images import Basis, ColumnStore, LocalImages, Point, Small
 from ..objectives._loss import Expansion, Loss
 from ..objectives._operators import Vector, entries_a_row, is_sparse, quiet
@@ -82,7 +82,7 @@ def nbytes(value: Any) -> int:
     return 8 * math.prod(value.shape) if isinstance(value, LinearOperator) else 64
 
 
-def called(make: Callable[[], Any], number: int) -> Any:
+def call_maker(make: Callable[[], Any], number: int) -> Any:
     """What a user's function makes; where it fails, the error says for which block."""
     try:
         return make()
@@ -132,7 +132,7 @@ def make(rows: Block, *bundles: Bundle, acts: tuple[Act, ...]) -> Bundle:
     values: list[Any] = []
     known = [*(bundle.values for bundle in bundles), values]
     for act in acts:
-        values.append(_done(MAKE, act, rows, known))
+        values.append(_perform(MAKE, act, rows, known))
     return Bundle(tuple(values))
 
 
@@ -140,10 +140,10 @@ def make(rows: Block, *bundles: Bundle, acts: tuple[Act, ...]) -> Bundle:
 def tell(rows: Block, *bundles: Bundle, acts: tuple[Act, ...]) -> tuple[Any, ...]:
     """What goes back; the last bundle is the new one."""
     known = [bundle.values for bundle in bundles]
-    return tuple(_done(TELL, act, rows, known) for act in acts)
+    return tuple(_perform(TELL, act, rows, known) for act in acts)
 
 
-def both(rows: Block, *bundles: Bundle, plan: BlockPlan) -> tuple[Bundle, tuple[Any, ...]]:
+def make_and_tell(rows: Block, *bundles: Bundle, plan: BlockPlan) -> tuple[Bundle, tuple[Any, ...]]:
     """A whole round on one block."""
     new = make(rows, *bundles[: plan.reads], acts=plan.make)
     return new, tell(rows, *bundles, new, acts=plan.tell)
@@ -151,10 +151,10 @@ def both(rows: Block, *bundles: Bundle, plan: BlockPlan) -> tuple[Bundle, tuple[
 
 def only_tell(rows: Block, *bundles: Bundle, plan: BlockPlan) -> tuple[Any, ...]:
     """A round of which nothing stays."""
-    return both(rows, *bundles, plan=plan)[1]
+    return make_and_tell(rows, *bundles, plan=plan)[1]
 
 
-def _done(table: dict[str, Callable[..., Any]], act: Act, rows: Block, known: Sequence[Sequence[Any]]) -> Any:
+def _perform(table: dict[str, Callable[..., Any]], act: Act, rows: Block, known: Sequence[Sequence[Any]]) -> Any:
     operands = (known[which][place] for which, place in act.on)
     return table[act.name](LocalImages(rows.counted()), *operands, act.argument)
 
@@ -181,7 +181,7 @@ def _renew(images: LocalImages, origins: Small) -> Basis:
 def _bend(images: LocalImages, point: Point, direction: Vector, _: None) -> tuple[float, float]:
     """The second derivative along the direction, the rank-one part apart: blocks mix before it is squared."""
     seen: Expansion = point.expansion
-    plain = images.bend(_plain(point), direction)
+    plain = images.bend(_without_rank_one(point), direction)
     return plain, 0.0 if seen.rank_one is None else math.sqrt(seen.scale) * float(seen.rank_one @ direction)
 
 
@@ -190,11 +190,11 @@ def _bends(images: LocalImages, basis: Basis, point: Point, _: None) -> tuple[Sm
     seen: Expansion = point.expansion
     if basis.k == 0:  # its store does not know yet how long an image is
         return np.zeros((0, 0)), None if seen.rank_one is None else np.zeros(0)
-    H = images.bends(basis, _plain(point))
+    H = images.bends(basis, _without_rank_one(point))
     return H, None if seen.rank_one is None else math.sqrt(seen.scale) * (basis.columns.T @ seen.rank_one)
 
 
-def _plain(point: Point) -> Point:
+def _without_rank_one(point: Point) -> Point:
     return Point(point.z, point.value, point.expansion._replace(rank_one=None))
 
 
@@ -230,8 +230,8 @@ TELL: dict[str, Callable[..., Any]] = {
     "bends": _bends,
     "along": lambda images, point, direction, _: float(point.expansion.slope @ direction),
     "bend": _bend,
-    "size": lambda images, image, _: largest(_vector(image)),
-    "apart": lambda images, one, other, _: largest(_vector(one) - _vector(other)),
+    "size": lambda images, image, _: largest_size(_vector(image)),
+    "apart": lambda images, one, other, _: largest_size(_vector(one) - _vector(other)),
     "dual sizes": _dual_sizes,
     "smoothness": _smoothness,
 }

@@ -59,11 +59,11 @@ class Remote:
         self.source: Remote | None = on[0] if name == "expand" else None  # the basis that a direction came from
         self._known: WeakKeyDictionary[Remote, dict[Any, Any]] = WeakKeyDictionary()
 
-    def with_(self, other: Remote) -> dict[Any, Any]:
+    def answers_with(self, other: Remote) -> dict[Any, Any]:
         """Answers about the two that were asked for ahead of time; the other is not kept alive by them."""
         return self._known.setdefault(other, {})
 
-    def made(self, bundles: list[Any], place: int) -> None:
+    def mark_made(self, bundles: list[Any], place: int) -> None:
         """It is there now; what it was made from may go."""
         self.bundles, self.place = bundles, place
         self.on, self.argument = (), None
@@ -86,7 +86,7 @@ class BlockImages:
 
     def ask(self, *questions: Question, keep: bool = True) -> list[tuple[Any, ...]]:
         """One round: for every question what the blocks told, in their order; `keep`: and what had to be made stays."""
-        wanted = _before([r for question in questions for r in question[1:] if isinstance(r, Remote)])
+        wanted = _making_order([r for question in questions for r in question[1:] if isinstance(r, Remote)])
         pending = [remote for remote in wanted if remote.bundles is None]
         places = {remote: (-1, place) for place, remote in enumerate(pending)}
         bundles: list[list[Any]] = []
@@ -97,7 +97,7 @@ class BlockImages:
         tell = tuple(_act(question, places) for question in questions)
         kept, told = self.objective.round(bundles, BlockPlan(make, reads, tell, keep and bool(make)))
         for place, remote in enumerate(pending if keep else ()):
-            remote.made(kept, place)
+            remote.mark_made(kept, place)
         return list(zip(*told, strict=True))
 
     @property
@@ -114,7 +114,7 @@ class BlockImages:
         (values,) = self.ask(("value", z))
         return Point(z, *self.objective.mixture.weigh(values))
 
-    def evaluated(self, x: Vector) -> tuple[float, Vector]:
+    def value_and_gradient(self, x: Vector) -> tuple[float, Vector]:
         """phi(Ax - b) and A^T phi'(Ax - b), in one round."""
         self.objective.nprod += 2
         z = Remote("at", (), x)
@@ -131,7 +131,7 @@ class BlockImages:
         self.objective.nprod += 1
         anew = Remote("at", (), z.origin.vector)
         (gradients,) = self.ask(("gradient", anew))
-        z.made(anew.bundles, anew.place)
+        z.mark_made(anew.bundles, anew.place)
         z.turns = 0
         return self._sum(point, gradients)
 
@@ -172,7 +172,7 @@ class BlockImages:
 
     def slopes(self, basis: Remote, point: Point) -> Small:
         """W^T phi'(z), and the curvature ahead of time."""
-        known = point.z.with_(basis)
+        known = point.z.answers_with(basis)
         if "slopes" not in known:
             slopes, bends = self.ask(("slopes", basis, point.z), ("bends", basis, point.z))
             known.update(slopes=self._sum(point, slopes), bends=self._bends(point, bends))
@@ -180,7 +180,7 @@ class BlockImages:
 
     def bends(self, basis: Remote, point: Point) -> Small:
         """W^T phi''(z) W."""
-        known = point.z.with_(basis)
+        known = point.z.answers_with(basis)
         if "bends" not in known:
             known["bends"] = self._bends(point, self.ask(("bends", basis, point.z))[0])
         return known["bends"].copy()
@@ -195,28 +195,28 @@ class BlockImages:
 
     def move(self, point: Point, direction: Remote, t: float) -> tuple[Point, float]:
         """z + t direction; the derivative along it."""
-        if t not in direction.with_(point.z):
+        if t not in direction.answers_with(point.z):
             self._look(point, direction, t)
-        return direction.with_(point.z)[t]
+        return direction.answers_with(point.z)[t]
 
     def _look(self, point: Point, direction: Remote, t: float, *more: Question) -> list[tuple[Any, ...]]:
         """What is at t, noted; and the answers to what else is asked."""
-        there = Remote("move", (point.z, direction), t, _moved(point.z, direction, t), point.z.turns + 1)
+        there = Remote("move", (point.z, direction), t, _moved_origin(point.z, direction, t), point.z.turns + 1)
         basis = direction.source
         own: list[Question] = [("value", there), ("along", there, direction), ("bend", there, direction)]
         own += [] if basis is None else [("slopes", basis, there)]
         answers = self.ask(*more, *own)
         values, along, bends, *slopes = answers[len(more) :]
         place = Point(there, *self.objective.mixture.weigh(values))
-        there.with_(direction)["bend"] = float(self._bends(place, bends))
+        there.answers_with(direction)["bend"] = float(self._bends(place, bends))
         if basis is not None:
-            there.with_(basis)["slopes"] = self._sum(place, slopes[0])
-        direction.with_(point.z)[t] = place, float(self._sum(place, along))
+            there.answers_with(basis)["slopes"] = self._sum(place, slopes[0])
+        direction.answers_with(point.z)[t] = place, float(self._sum(place, along))
         return answers[: len(more)]
 
     def bend(self, point: Point, direction: Remote) -> float:
         """The second derivative along the direction."""
-        known = point.z.with_(direction)
+        known = point.z.answers_with(direction)
         if "bend" not in known:
             known["bend"] = float(self._bends(point, self.ask(("bend", point.z, direction))[0]))
         return known["bend"]
@@ -237,7 +237,7 @@ class BlockImages:
         return self.objective.mixture.bound(self.ask(("smoothness", p))[0])
 
 
-def _moved(z: Remote, direction: Remote, t: float) -> Origin | None:
+def _moved_origin(z: Remote, direction: Remote, t: float) -> Origin | None:
     """What z + t direction is the image of."""
     if z.origin is None or direction.origin is None:
         return None
@@ -261,7 +261,7 @@ def _act(question: Question, places: dict[Remote, tuple[int, int]]) -> Act:
     return Act(name, tuple(places[remote] for remote in on), argument)
 
 
-def _before(wanted: Sequence[Remote]) -> list[Remote]:
+def _making_order(wanted: Sequence[Remote]) -> list[Remote]:
     """The values wanted and those that are still to be made for them, every one after what it is made from."""
     order: dict[Remote, None] = {}
     stack = [(remote, False) for remote in reversed(wanted)]

@@ -61,10 +61,10 @@ def mixture(loss: Loss | type, rows: Sequence[int]) -> Mixture:
 def mixes(loss: Any) -> bool:
     """Whether blocks of this loss are known to mix; a loss of your own says so by ``separable = True``."""
     known = (LogisticLoss, LogSumExpLoss, SymmetricSoftmaxLoss, SquareLoss, PowerLoss)
-    return loss is LogisticLoss or isinstance(loss, known) or (hasattr(loss, "expand") and _separable(loss))
+    return loss is LogisticLoss or isinstance(loss, known) or (hasattr(loss, "expand") and _is_separable(loss))
 
 
-def _separable(loss: Any) -> bool:
+def _is_separable(loss: Any) -> bool:
     return getattr(loss, "separable", False) is True
 
 

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from . import blas
-from .blocks import BlockPlan, both, make, only_tell, tell
+from .blocks import BlockPlan, make, make_and_tell, only_tell, tell
 
 WORTH = 1 << 20
 """Entries of all blocks below which threads are not used unasked: ``python -m benchmarks.dask_blocks`` prints what they
@@ -22,7 +22,7 @@ class Pool(Protocol):
     remakes: bool
     """Whether what is lost is made again from what it came from, which therefore should not be long."""
 
-    def each(self, function: Callable[..., Any], *columns: Sequence[Any]) -> list[Any]:
+    def run_each(self, function: Callable[..., Any], *columns: Sequence[Any]) -> list[Any]:
         """The function on every block's row of the columns: handles of the results, made where they are wanted."""
         ...
 
@@ -54,11 +54,11 @@ class Threads:
         """A copy in another process starts threads of its own."""
         return Threads, (self.threads,)
 
-    def suited(self, entries: float) -> Threads:
+    def pool_for(self, entries: float) -> Threads:
         """Itself, or one without threads where the blocks are too small or BLAS would get in the way."""
-        return self if entries >= WORTH and blas.can_be_held() else Threads(1)
+        return self if entries >= WORTH and blas.can_limit_threads() else Threads(1)
 
-    def each(self, function: Callable[..., Any], *columns: Sequence[Any]) -> list[Any]:
+    def run_each(self, function: Callable[..., Any], *columns: Sequence[Any]) -> list[Any]:
         """Results, at once."""
         if self._executor is None:
             return list(map(function, *columns))
@@ -73,7 +73,7 @@ class Threads:
         self, blocks: Sequence[Any], bundles: Sequence[Sequence[Any]], plan: BlockPlan
     ) -> tuple[list[Any], list[Any]]:
         """One call a block."""
-        kept, told = zip(*self.each(partial(both, plan=plan), blocks, *bundles), strict=True)
+        kept, told = zip(*self.run_each(partial(make_and_tell, plan=plan), blocks, *bundles), strict=True)
         return list(kept), list(told)
 
 
@@ -86,11 +86,11 @@ class Cluster:
         """By a ``distributed.Client``."""
         self.client = client
 
-    def suited(self, entries: float) -> Cluster:
+    def pool_for(self, entries: float) -> Cluster:
         """Whatever the size."""
         return self
 
-    def each(self, function: Callable[..., Any], *columns: Sequence[Any]) -> list[Any]:
+    def run_each(self, function: Callable[..., Any], *columns: Sequence[Any]) -> list[Any]:
         """Futures."""
         return self._tasks(function, f"hasd-{function.__name__}", *columns)
 
@@ -119,7 +119,7 @@ class Cluster:
         return list(self.client.map(function, *columns, pure=False, key=name))
 
 
-def connected(client: Any) -> Any:
+def connect(client: Any) -> Any:
     """The client itself, or one of the scheduler at an address."""
     if not isinstance(client, str):
         if not (hasattr(client, "map") and hasattr(client, "gather")):

@@ -61,15 +61,15 @@ def reference(make: Callable[[float], Affine], mu: float) -> Reference:
             x, decrement, taken = _newton(make(ridge), x)
             steps += taken
     except LinAlgError as error:
-        raise ValueError(_missing(f)) from error
+        raise ValueError(_missing_message(f)) from error
     fun, g = f.value_and_grad(x)
     grad_norm = float(np.linalg.norm(g))
     if not grad_norm <= 1e-8 * max(1.0, mu * float(np.linalg.norm(x))):
-        raise ValueError(_missing(f))
+        raise ValueError(_missing_message(f))
     return Reference(x, fun, grad_norm, decrement, steps, mu)
 
 
-def _missing(f: Affine) -> str:
+def _missing_message(f: Affine) -> str:
     rows = f.A.shape[0] if f.A is not None else f.dimension
     return (
         f"no minimiser was found with n = {rows}, d = {f.dimension}, mu = {f.ridge:g}: "

@@ -7,7 +7,7 @@ from dataclasses import fields
 from functools import partial
 from typing import Any
 
-from .._checks import parameters, unknown
+from .._checks import parameters, unknown_name_message
 from .._run.capabilities import traits_of_objective
 from .._run.problem import Method
 from .agd import AGD
@@ -82,11 +82,11 @@ def make(name: str, options: dict[str, Any], caller: Callable[..., Any]) -> Meth
     """The method of that name with the options that its caller did not know; errors list what is known."""
     if name not in REGISTRY:
         names = ("auto", *REGISTRY)
-        raise ValueError(unknown("method", name, names, f"the known ones are {', '.join(names)}"))
+        raise ValueError(unknown_name_message("method", name, names, f"the known ones are {', '.join(names)}"))
     known = options_of(name) if options else []
     for option in options:
         if option not in known:
             takes = f"takes {', '.join(known)}" if known else "takes no options of its own"
             names = (*known, *parameters(caller))
-            raise TypeError(unknown("option", option, names, f"method {name!r} {takes}"))
+            raise TypeError(unknown_name_message("option", option, names, f"method {name!r} {takes}"))
     return REGISTRY[name](**options)

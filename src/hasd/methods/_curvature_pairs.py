@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg.blas import dtrsv
 
-from .._math.arrays import Array, like, namespace, to_numpy
+from .._math.arrays import Array, convert_like, namespace, to_numpy
 from ..objectives._images import Small
 
 ROOM = 20
@@ -97,7 +97,7 @@ class Pairs:
         shares[:, 1] = -c * alpha
         # <y_i, c (g - Y alpha)>, the vector between the loops
         shares[:, 0] = dtrsv(SY, SY.diagonal() * alpha - c * along[:, 1] - YY @ shares[:, 1], trans=1)
-        return like(like(shares.ravel(), self.rows) @ self.rows, g) + c * g
+        return convert_like(convert_like(shares.ravel(), self.rows) @ self.rows, g) + c * g
 
 
 NO_PAIRS = Pairs(None, np.zeros((2, 0, 0)))

@@ -39,7 +39,7 @@ class Line(Protocol):
 
     flat: float  # Wolfe's second constant: |slope| <= flat |slope at 0|
 
-    def first(self, slope: float, t: float) -> float:
+    def first_length(self, slope: float, t: float) -> float:
         """Where to look first, t being the quasi-Newton step's own length and slope that at 0."""
         ...
 
@@ -61,7 +61,7 @@ class BlackBoxLine:
     d: Array
     flat: float = 0.9
 
-    def first(self, slope: float, t: float) -> float:
+    def first_length(self, slope: float, t: float) -> float:
         """The step's own length: nothing else is known."""
         return t
 
@@ -99,7 +99,7 @@ class ImageLine:
         """The second derivative along the line at t = 0."""
         return self.images.bend(self.point, self.image) + self.bowl[2]
 
-    def first(self, slope: float, t: float) -> float:
+    def first_length(self, slope: float, t: float) -> float:
         """Newton's step along the line, as the curvature is known; where it may grow, not much farther than t."""
         bend = self.bend()
         return -slope / bend if bend > 0.0 and (self.images.constant or FARTHER * t * bend > -slope) else FARTHER * t
@@ -122,7 +122,7 @@ class ImageLine:
         return self.problem.oracle.evaluation(x, f, g, self.image_doubt), look.found
 
 
-def evaluated(problem: Problem, x: Array, point: Point) -> Evaluation:
+def evaluate_image(problem: Problem, x: Array, point: Point) -> Evaluation:
     """f and its gradient at x from the image of x: one product with A^T."""
     ridge = problem.objective.ridge
     g = problem.objective.images().gradient(point) + ridge * x
@@ -163,7 +163,7 @@ def wolfe(
                 high = look
         if high is not None and high.t - low.t <= 1e-12 * high.t:
             break
-        t = _farther(low, slope0, trials) if high is None else _between(low, high)
+        t = _point_beyond(low, slope0, trials) if high is None else _point_between(low, high)
     if high is None:  # still falling, dozens of orders of magnitude farther on
         seen = f0 - low.f > rounding(f0, low.f, eps=eps)
         if seen and -slope0 > faint():
@@ -172,7 +172,7 @@ def wolfe(
     return best, trials
 
 
-def _farther(low: LineLook, slope0: float, trials: int) -> float:
+def _point_beyond(low: LineLook, slope0: float, trials: int) -> float:
     """Beyond low, where f still falls: in the end to where its slope vanishes if it goes on changing as it did."""
     if trials <= EAGER:
         return 4.0 * low.t
@@ -180,7 +180,7 @@ def _farther(low: LineLook, slope0: float, trials: int) -> float:
     return (max(-slope0 / risen, 4.0) if risen > -1e-8 * slope0 else LEAP) * low.t
 
 
-def _between(low: LineLook, high: LineLook) -> float:
+def _point_between(low: LineLook, high: LineLook) -> float:
     """The minimiser of the cubic through both ends, kept off them."""
     width = high.t - low.t
     if not math.isfinite(high.f) or math.isnan(high.slope):

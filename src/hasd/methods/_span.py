@@ -42,11 +42,11 @@ class Span:
     def split(self, vector: Array) -> tuple[Small, Array, float]:
         """Coordinates of the vector in the span, the unit vector of what is left, and how much that is."""
         S = self.S
-        h = S.along(vector)
+        h = S.inner_products(vector)
         rest = vector - S.expand(h)
         left = norm2(rest)
         if left < ENOUGH * norm2(vector):  # twice is
-            again = S.along(rest)
+            again = S.inner_products(rest)
             rest -= S.expand(again)
             h, left = h + again, norm2(rest)
         return h, rest / left if left > 0.0 else rest, left

@@ -65,7 +65,7 @@ class Ridge:
     @classmethod
     def near(cls, mu: float, x: Array, S: Basis) -> Ridge:
         """Around x, in the coordinates of S's orthonormal columns."""
-        return cls(mu, dot(x, x), S.along(x)) if mu > 0.0 else cls(0.0, 0.0, np.zeros(S.k))
+        return cls(mu, dot(x, x), S.inner_products(x)) if mu > 0.0 else cls(0.0, 0.0, np.zeros(S.k))
 
     def value(self, c: Small) -> float:
         """Its value."""
@@ -176,8 +176,8 @@ def search(ray: Ray, slope: float, H: Small, size: float, faint: float) -> Place
             low = look._replace(point=None)
         if high.t - low.t <= 1e-14 * high.t:
             break
-        t, width = _between(low, high, width, ray.newton(look))
-    return _taken(place, best, ray.step, float(H.diagonal().max(initial=0.0)) / size)
+        t, width = _point_between(low, high, width, ray.newton(look))
+    return _take_best(place, best, ray.step, float(H.diagonal().max(initial=0.0)) / size)
 
 
 def _refuse_endless(ray: Ray, t: float) -> None:
@@ -186,7 +186,7 @@ def _refuse_endless(ray: Ray, t: float) -> None:
         raise Stop(Status.UNBOUNDED)
 
 
-def _taken(place: Place, best: RayLook | None, step: Small, top: float) -> Place:
+def _take_best(place: Place, best: RayLook | None, step: Small, top: float) -> Place:
     """The place after the best look; where there is none, the same place with more damping."""
     damping = place.damping
     if best is None:
@@ -198,7 +198,7 @@ def _taken(place: Place, best: RayLook | None, step: Small, top: float) -> Place
     return Place(place.c + best.t * step, best.point, best.f, damping, True)
 
 
-def _between(low: RayLook, high: RayLook, width: float, newton: float) -> tuple[float, float]:
+def _point_between(low: RayLook, high: RayLook, width: float, newton: float) -> tuple[float, float]:
     """The next t in a bracket: Newton's, the secant's, or the middle where the bracket shrinks too slowly."""
     gap = high.t - low.t
     t = newton

@@ -14,7 +14,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from .._math.arrays import Array, largest
+from .._math.arrays import Array, largest_size
 from .._math.estimate import Estimate, rounding
 from .._math.evaluation import Evaluation
 from .._math.geometry import dot, lift
@@ -56,7 +56,7 @@ class Standing(NamedTuple):
     idle: int = 0  # iterations since either fell
     blurred: int = 0  # iterations since the gradient was larger than what it may be off by
 
-    def after(self, e: Evaluation, dg: float = 0.0) -> Standing:
+    def with_iterate(self, e: Evaluation, dg: float = 0.0) -> Standing:
         """With one more iterate, whose gradient may be off by dg."""
         fell = e.f < self.lowest or e.norm2 < 0.9 * self.least
         idle, blurred = 0 if fell else self.idle + 1, 0 if e.norm2 > dg else self.blurred + 1
@@ -143,7 +143,7 @@ def descend(problem: Problem, e: Evaluation, L: float, *, gradient: bool = False
     L = max(L, math.ulp(0.0))  # a curvature below all numbers is not 0
     if N == 0.0:
         return Descent(e.x, e.f, e, L, L, 1)
-    if exhausted(problem, e, L):
+    if is_exhausted(problem, e, L):
         raise Stop(Status.PRECISION)
     best: Descent | None = None  # an accepted first step that a longer one is to beat
     nonfinite, spoilt = 0, 1.0
@@ -168,7 +168,7 @@ def descend(problem: Problem, e: Evaluation, L: float, *, gradient: bool = False
             if best is not None:
                 return best
             first, L = False, min(max(2.0 * L, trial.local), 1024.0 * L)
-            if largest(s / L) <= e.eps * e.eps * largest(e.x):
+            if largest_size(s / L) <= e.eps * e.eps * largest_size(e.x):
                 raise Stop(Status.PRECISION)
         elif best is not None and trial.f >= best.f:
             return best
@@ -206,7 +206,7 @@ def _descends(problem: Problem, e: Evaluation, trial: Descent, s: Array, N: floa
     return there.finite and dot(there.g, s / N) >= 0.0
 
 
-def exhausted(problem: Problem, e: Evaluation, L: float) -> bool:
+def is_exhausted(problem: Problem, e: Evaluation, L: float) -> bool:
     """Whether a step of size 1/L from e moves neither the point nor the value by more than their last digits."""
     N = problem.dual_norm(e)
     small = 2.0 * e.eps * problem.geometry.norm(e.x) >= N / L

@@ -30,7 +30,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from .._checks import flag
+from .._checks import check_flag
 from .._math.estimate import Estimate, increment, observed_smoothness
 from .._math.evaluation import Evaluation
 from .._math.geometry import unit
@@ -83,8 +83,8 @@ class HASDMethod:
 
     def __post_init__(self) -> None:
         """Refuse flags that are none, and a rho that is not positive."""
-        flag("raise_L", self.raise_L)
-        flag("restart", self.restart)
+        check_flag("raise_L", self.raise_L)
+        check_flag("restart", self.restart)
         if self.rho is not None:
             object.__setattr__(self, "rho", as_scalar(self.rho, "rho", "> 0", lambda rho: rho > 0.0))
 
@@ -96,7 +96,7 @@ class HASDMethod:
         """One iteration."""
         if state.at.norm2 == 0.0:
             raise Stop(Status.CONVERGED)
-        move = self._declared(problem, state) if problem.L else self._backtracked(problem, state)
+        move = self._move_with_declared(problem, state) if problem.L else self._move_with_backtracking(problem, state)
         step, cut = move.step, move.estimate.cut(move.a, move.e)
         own = {
             "x": step.x,
@@ -109,10 +109,10 @@ class HASDMethod:
         }
         moved = advance(problem, state, move.e, cut, move.trials, **own)
         if problem.L is None and self.restart and moved.fun > state.fun:
-            return _anew(moved)
+            return _new_epoch(moved)
         return moved
 
-    def _declared(self, problem: Problem, state: State) -> Move:
+    def _move_with_declared(self, problem: Problem, state: State) -> Move:
         """The search on rho; repeated with a larger L where the new gradient disproves the old one."""
         L, note, trials = max(state.L, problem.L or 0.0), state.note, 0
         while True:
@@ -125,7 +125,7 @@ class HASDMethod:
             if seen <= L * (1.0 + 1e-9):
                 return Move(a, e, descend(problem, e, L), state.estimate, found.u, trials, note)
             L = max(seen, 1.1 * L)
-            state = _mended(problem, state)
+            state = _repair_estimate(problem, state)
             note = f"The declared L = {problem.L:g} is too small for this function; it was raised to {L:.6g}."
 
     def _search(self, problem: Problem, state: State, L: float) -> Found[Trial]:
@@ -151,7 +151,7 @@ class HASDMethod:
             return Found(rho, WINDOW[0], residual(rho)[1], 1, Ending.FOUND)
         return search(residual, AIM / state.gain**2, WINDOW, target=AIM)
 
-    def _backtracked(self, problem: Problem, state: State) -> Move:
+    def _move_with_backtracking(self, problem: Problem, state: State) -> Move:
         """The largest certified weight; y anew with a larger rho while the weight falls short of the rule's."""
         estimate, L = state.estimate, state.L_next
         rho = state.rho if state.iteration else 1.0 / problem.gain(state.at) ** 2
@@ -178,19 +178,19 @@ class HASDMethod:
         raise Stop(Status.NONFINITE)
 
 
-def _anew(state: State) -> State:
+def _new_epoch(state: State) -> State:
     """A new epoch at x_t; what the old one certified is kept."""
     retired = state.estimate.certificate(state.origin)
     estimate = Estimate.around(state.x, state.estimate.mu)
     return replace(state, estimate=estimate, certificates=(*state.certificates, retired)[-KEPT:])
 
 
-def _mended(problem: Problem, state: State) -> State:
+def _repair_estimate(problem: Problem, state: State) -> State:
     """After L proved too small f(x_t) may exceed what was promised: scale the cuts until A_t f(x_t) <= min psi_t again.
 
     Where no scale does, begin anew at the best point seen.
     """
-    estimate = state.estimate.rescaled(problem.oracle.value(state.x))
+    estimate = state.estimate.rescale(problem.oracle.value(state.x))
     if estimate.weight > 0.0 or problem.oracle.best is None:
         return replace(state, estimate=estimate)
     x = problem.oracle.best.x

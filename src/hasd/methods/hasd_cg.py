@@ -33,7 +33,7 @@ from .._run.problem import Problem
 from .._run.record import State
 from .._run.status import Status, Stop
 from ..objectives._images import Images, Point
-from ._line_search import ImageLine, evaluated
+from ._line_search import ImageLine, evaluate_image
 from .base import UNTRIED, Standing, add_cut, advance, evaluate_anew, first_state
 
 REFRESH, FALLEN = 100, 0.03
@@ -83,7 +83,7 @@ class HASDCG:
             d += (ratio * ratio) * state.direction
         slope = dot(e.g, d)
         if not slope < 0.0:
-            return self._anew(problem, state)
+            return self._restart(problem, state)
         line = ImageLine(problem, e.x, d, state.point, e.doubt.image)
         bend, size = line.bend(), norm2(d)
         least = e.eps * state.steepest * size * size
@@ -91,29 +91,29 @@ class HASDCG:
         if flat and not problem.bounded_below and -slope / size > e.dg(state.steepest):
             raise Stop(Status.UNBOUNDED)
         if not bend > 0.0:
-            return self._anew(problem, state)
+            return self._restart(problem, state)
         look = line.look(-slope / bend)
         if not look.f <= e.f + rounding(e.f, look.f, eps=e.eps):
-            return self._anew(problem, state)
+            return self._restart(problem, state)
         there, point = line.take(look)
         estimate = add_cut(state.estimate, e, there.f)
         steepest = max(state.steepest, bend / size / size)
         kept = {"point": point, "direction": d, "last": e.norm2, "age": state.age + 1, "steepest": steepest}
-        moved = advance(problem, state, there, estimate, 1, standing=state.standing.after(there), **kept)
+        moved = advance(problem, state, there, estimate, 1, standing=state.standing.with_iterate(there), **kept)
         due = moved.age >= REFRESH or there.norm2 <= FALLEN * state.compared
-        return compared(problem, moved) if due else moved
+        return recheck_gradient(problem, moved) if due else moved
 
-    def _anew(self, problem: Problem, state: CGState) -> CGState:
+    def _restart(self, problem: Problem, state: CGState) -> CGState:
         """No decrease: from the gradient alone; where that is what failed, the end."""
         if state.direction is None:
             raise Stop(Status.PRECISION)
-        return self.step(problem, compared(problem, replace(state, direction=None)))
+        return self.step(problem, recheck_gradient(problem, replace(state, direction=None)))
 
 
-def compared(problem: Problem, state: CGState) -> CGState:
+def recheck_gradient(problem: Problem, state: CGState) -> CGState:
     """The gradient from x_t, one product with H or two with A; where it disagrees it is taken, with its image."""
     point = problem.objective.images().at(state.x)
-    e = evaluated(problem, state.x, point)
+    e = evaluate_image(problem, state.x, point)
     if norm2(e.g - state.at.g) <= DRIFT * state.at.norm2:
         return replace(state, age=0, compared=state.at.norm2)
     fresh = {"point": point, "fun": e.f, "at": e, "grad_norm": problem.dual_norm(e)}

@@ -91,7 +91,7 @@ class HASDRestart:
         assert isinstance(state, RestartState)
         method, weakly = self._method(), replace(problem, mu=0.0)  # the inner run knows no mu
         inner, epoch, certificates = state.inner, state.epoch, state.certificates
-        if self._due(problem, inner):
+        if self._is_due(problem, inner):
             certificates = (*certificates, inner.estimate.certificate(state.origin))
             at = inner.at if inner.at.x is inner.x else problem.oracle.evaluate(inner.x)
             inner = replace(method.init(weakly, at), L=inner.L, L_next=inner.L_next, note=inner.note)
@@ -107,7 +107,7 @@ class HASDRestart:
             epoch=epoch,
         )
 
-    def _due(self, problem: Problem, inner: State) -> bool:
+    def _is_due(self, problem: Problem, inner: State) -> bool:
         if inner.iteration == 0:
             return False
         if self.G_hat is None:

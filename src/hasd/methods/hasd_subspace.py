@@ -34,7 +34,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from .._checks import whole
+from .._checks import check_whole
 from .._math.arrays import vanishes
 from .._math.estimate import Estimate
 from .._math.evaluation import Evaluation
@@ -86,9 +86,9 @@ class HASDSubspace:
 
     def __post_init__(self) -> None:
         """Refuse sizes too small to hold one iteration's directions."""
-        whole("inner", self.inner, least=1)
+        check_whole("inner", self.inner, least=1)
         if self.memory is not None:
-            whole("memory", self.memory, least=4)
+            check_whole("memory", self.memory, least=4)
 
     def capacity(self, d: int) -> int:
         """How many directions to keep: all of a small space, otherwise k with k^2 some times d.
@@ -111,7 +111,7 @@ class HASDSubspace:
         """One iteration."""
         assert isinstance(state, SubspaceState)
         images: Images = problem.objective.images()
-        e = _evaluated(problem, images, state)
+        e = _evaluate_here(problem, images, state)
         if e.norm2 == 0.0:
             return replace(state, iteration=state.iteration + 1, at=e, grad_norm=0.0)
         span, h = state.span.with_direction(images, e.g)
@@ -127,27 +127,27 @@ class HASDSubspace:
             except Stop:
                 if state.at.x is state.x:
                     raise
-                return _seen(problem, state, e)
+                return _take_gradient(problem, state, e)
         if not place.moved:
             if state.age == 0:
                 if state.at.x is not state.x:
-                    return _seen(problem, state, e)
+                    return _take_gradient(problem, state, e)
                 raise Stop(Status.PRECISION)
-            return self.step(problem, refreshed(problem, state, forget=True))
+            return self.step(problem, refresh_images(problem, state, forget=True))
         x = state.x + span.S.expand(place.c)
         fun = place.point.value + 0.5 * problem.objective.ridge * dot(
             x, x
         )  # from x, as around x_t the terms may cancel
         estimate = add_cut(state.estimate, e, fun)
-        apart = moved_apart(state, estimate, h, span.k) - place.c
+        apart = next_apart(state, estimate, h, span.k) - place.c
         span, apart = span.remember(images, place.c, apart, self.capacity(x.shape[0]))
         kept = {"point": place.point, "span": span, "apart": apart, "damping": place.damping, "age": state.age + 1}
-        standing = state.standing.after(e)
+        standing = state.standing.with_iterate(e)
         moved = advance(problem, state, e, estimate, 1, x=x, fun=fun, standing=standing, **kept)
-        return refreshed(problem, moved) if moved.age >= moved.due else moved
+        return refresh_images(problem, moved) if moved.age >= moved.due else moved
 
 
-def _evaluated(problem: Problem, images: Images, state: SubspaceState) -> Evaluation:
+def _evaluate_here(problem: Problem, images: Images, state: SubspaceState) -> Evaluation:
     """The gradient at x_t, A^T phi'(z) + ridge x: one product; none at x_0, where it is known."""
     if state.iteration == 0:
         return state.at
@@ -159,12 +159,12 @@ def _evaluated(problem: Problem, images: Images, state: SubspaceState) -> Evalua
     return problem.oracle.evaluation(state.x, state.fun, g, moved)
 
 
-def _seen(problem: Problem, state: SubspaceState, e: Evaluation) -> SubspaceState:
+def _take_gradient(problem: Problem, state: SubspaceState, e: Evaluation) -> SubspaceState:
     """The same point with its own gradient, before a run ends there: it may be within the tolerance."""
     return replace(state, iteration=state.iteration + 1, at=e, grad_norm=problem.dual_norm(e))
 
 
-def moved_apart(state: SubspaceState, estimate: Estimate, h: Small, k: int) -> Small:
+def next_apart(state: SubspaceState, estimate: Estimate, h: Small, k: int) -> Small:
     """v_{t+1} - x_t in the k coordinates of the span, in which g has h: kappa (v_t - x_t) - a g, over kappa'."""
     apart = np.zeros(k)
     apart[: state.apart.size] = state.estimate.kappa * state.apart
@@ -172,7 +172,7 @@ def moved_apart(state: SubspaceState, estimate: Estimate, h: Small, k: int) -> S
     return apart / estimate.kappa
 
 
-def refreshed(problem: Problem, state: SubspaceState, forget: bool = False) -> SubspaceState:
+def refresh_images(problem: Problem, state: SubspaceState, forget: bool = False) -> SubspaceState:
     """The image of x from x: one product.  Where the images of the directions are in doubt, without directions but
     v - x, whose image costs one more.
     """

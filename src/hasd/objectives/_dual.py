@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
 
-from .._math.arrays import double, fresh, namespace, total
+from .._math.arrays import copy_of, namespace, to_float64, total
 from .._math.geometry import dot, norm2
 from ._operators import Vector, quiet
 from .losses import LogSumExpLoss
@@ -44,7 +44,7 @@ class Dual:
     u: Vector
     pulled: Vector  # v = A^T u
 
-    def towards(self, other: Dual, t: float) -> Dual:
+    def move_towards(self, other: Dual, t: float) -> Dual:
         """(1 - t) self + t other, without a product."""
         return Dual((1.0 - t) * self.u + t * other.u, (1.0 - t) * self.pulled + t * other.pulled)
 
@@ -89,7 +89,7 @@ class DualPoint:
         inner = dot(v, self.x) + self.radius * far + blur * (self.size + self.radius)
         return inner + 0.5 * ridge * (self.size - self.radius) * (self.size + self.radius)
 
-    def enough(self, r: Vector, w: Vector, u: Vector) -> bool:
+    def is_enough(self, r: Vector, w: Vector, u: Vector) -> bool:
         """Whether a residual r costs little beside 1/2 <grad f, w>, or is rounding."""
         far = norm2(r)
         if far <= 4.0 * self.eps * self.norm * norm2(u):
@@ -106,7 +106,7 @@ def duality_gap(objective: Any, x: Vector, radius: float | None = None, iteratio
 
     Only where u' is outside the domain of phi* are points between the three tried: elsewhere that gains a percent.
     """
-    point = DualPoint(objective, double(x), radius)
+    point = DualPoint(objective, to_float64(x), radius)
     if not math.isfinite(point.value):
         return math.inf if point.value > 0.0 else math.nan
     newton = _newton(point, iterations)
@@ -115,7 +115,7 @@ def duality_gap(objective: Any, x: Vector, radius: float | None = None, iteratio
     gap, best = min(bounds, key=itemgetter(0))
     if bounds[0][0] == math.inf > gap:
         for end in (newton, point.dual, newton):
-            gap, best = min((gap, best), _between(point, best, end), key=itemgetter(0))
+            gap, best = min((gap, best), _best_between(point, best, end), key=itemgetter(0))
     return gap
 
 
@@ -130,13 +130,13 @@ def _newton(point: DualPoint, iterations: int) -> Dual:
     before = math.inf
     while True:
         r = dual.pulled + ridge * (point.x - w)
-        if iterations <= 0 or not norm2(r) < 0.5 * before or point.enough(r, w, dual.u):
+        if iterations <= 0 or not norm2(r) < 0.5 * before or point.is_enough(r, w, dual.u):
             point.step = norm2(w)
             return dual
         before = norm2(r)
-        u, energy = fresh(dual.u), 0.0
+        u, energy = copy_of(dual.u), 0.0
         p, Hp, Kp = _zeros(r), _zeros(u), _zeros(r)
-        while iterations > 0 and not point.enough(r, w, u):
+        while iterations > 0 and not point.is_enough(r, w, u):
             Ar = objective.forward(r)
             Hr = curvature.times(Ar)
             Kr = objective.adjoint(Hr) + ridge * r
@@ -157,12 +157,12 @@ def _newton(point: DualPoint, iterations: int) -> Dual:
         dual = Dual(u, objective.adjoint(u))
 
 
-def _between(point: DualPoint, one: Dual, other: Dual) -> tuple[float, Dual]:
+def _best_between(point: DualPoint, one: Dual, other: Dual) -> tuple[float, Dual]:
     """The best dual point on a segment that begins inside the domain, by golden section: D is concave."""
     shrink = (math.sqrt(5.0) - 1.0) / 2.0
 
     def at(t: float) -> tuple[float, float]:
-        return point.gap(one.towards(other, t)), t
+        return point.gap(one.move_towards(other, t)), t
 
     low, high = 0.0, 1.0
     left, right = at(1.0 - shrink), at(shrink)
@@ -174,7 +174,7 @@ def _between(point: DualPoint, one: Dual, other: Dual) -> tuple[float, Dual]:
             low, left = left[1], right
             right = at(low + shrink * (high - low))
     gap, t = min(left, right)
-    return gap, one.towards(other, t)
+    return gap, one.move_towards(other, t)
 
 
 def _zeros(v: Vector) -> Vector:

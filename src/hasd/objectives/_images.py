@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 from array_api_compat import device
 
-from .._math.arrays import Array, largest, like, namespace, to_numpy, vanishes, written, zeros
+from .._math.arrays import Array, convert_like, largest_size, namespace, to_numpy, vanishes, write_into, zeros
 from .._math.geometry import dot
 from ._loss import Expansion, Loss
 from ._operators import Vector
@@ -127,7 +127,7 @@ class ColumnStore:
         """Columns from there on."""
         k = columns.shape[1]
         if k:
-            self.array = written(self.array, (slice(None), slice(start, start + k)), columns)
+            self.array = write_into(self.array, (slice(None), slice(start, start + k)), columns)
 
 
 @dataclass(frozen=True)
@@ -173,15 +173,15 @@ class Basis:
         if type(W) is np.ndarray:
             np.matmul(W, Q, out=store.array[:, : store.used])
         else:
-            store.fill(0, W @ like(Q, W))
+            store.fill(0, W @ convert_like(Q, W))
         return Basis(store, store.used)
 
     def expand(self, step: Small) -> Array:
         """The combination of the columns with these coordinates."""
         W = self.columns
-        return W @ like(step, W)
+        return W @ convert_like(step, W)
 
-    def along(self, vector: Array) -> Small:
+    def inner_products(self, vector: Array) -> Small:
         """The inner products of the columns with a vector."""
         return to_numpy(self.columns.T @ vector) if self.k else np.zeros(0)
 
@@ -250,7 +250,7 @@ class LocalImages(Columns):
 
     def slopes(self, basis: Basis, point: Point) -> Small:
         """W^T phi'(z)."""
-        return basis.along(point.expansion.slope)
+        return basis.inner_products(point.expansion.slope)
 
     def bends(self, basis: Basis, point: Point) -> Small:
         """The Hessian of phi in the coordinates of the basis, block by block."""
@@ -292,9 +292,9 @@ class LocalImages(Columns):
 
     def reach(self, point: Point, direction: Image) -> float:
         """How far z may go before it has moved by its own size."""
-        far = largest(direction)
-        return max(1.0, largest(point.z)) / far if far > 0.0 else math.inf
+        far = largest_size(direction)
+        return max(1.0, largest_size(point.z)) / far if far > 0.0 else math.inf
 
     def distance(self, one: Image, other: Image) -> float:
         """max|one - other| / max(1, max|one|)."""
-        return largest(one - other) / max(1.0, largest(one))
+        return largest_size(one - other) / max(1.0, largest_size(one))

@@ -15,7 +15,7 @@ from scipy.linalg import eigvalsh
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 from scipy.spatial.distance import cdist
 
-from .._math.arrays import hosted
+from .._math.arrays import to_host
 from ._operators import Matrix, Vector, apply, is_sparse
 
 MATERIALISE = 1e7  # entries up to which an operator is written out
@@ -30,7 +30,7 @@ def entries(A: Matrix) -> Matrix | None:
     if isinstance(A, LinearOperator):
         return _materialise(A) if math.prod(A.shape) <= MATERIALISE else None
     if not is_sparse(A):
-        return hosted(A).astype(np.float64, copy=False)
+        return to_host(A).astype(np.float64, copy=False)
     M = scipy.sparse.csr_array(A, dtype=np.float64)
     if not M.has_canonical_format:
         M = M.copy()  # sum_duplicates works in place, and the arrays may be the caller's
@@ -86,7 +86,7 @@ def row_norms(M: Matrix, q: float, c: Vector | None = None) -> Vector:
     return _root(np.maximum(total, 0.0), q)
 
 
-def pairs_affordable(M: Matrix, q: float) -> bool:
+def can_afford_pairs(M: Matrix, q: float) -> bool:
     """Whether the distances of all pairs of rows are worth their time."""
     n, d = M.shape
     return n * n * d * (1 if q in (1.0, 2.0) else POWER_COST) <= PAIRS

@@ -13,8 +13,8 @@ import numpy.typing as npt
 from scipy.sparse import csr_array
 from scipy.sparse.linalg import LinearOperator
 
-from .._math.arrays import hosted, largest
-from .._math.doubt import Doubt, Sizes, lost_to_underflow, roundings
+from .._math.arrays import largest_size, to_host
+from .._math.doubt import Doubt, Sizes, roundings, underflow_loss
 from .._math.geometry import Lp, largest_gain
 from ._operators import Matrix, Vector, as_data, as_matrix, as_point, as_scalar, is_sparse, quiet
 from ._smoothness import Smoothness
@@ -36,7 +36,7 @@ def as_costs(C: npt.ArrayLike) -> npt.NDArray[np.floating]:
     """C checked: a dense matrix, in NumPy."""
     if is_sparse(C) or isinstance(C, LinearOperator):
         raise TypeError(f"C must be a dense array of costs, got a {type(C).__name__}")
-    return as_matrix(hosted(C), "C")
+    return as_matrix(to_host(C), "C")
 
 
 class EntropicTransport(Objective):
@@ -60,14 +60,14 @@ class EntropicTransport(Objective):
         """Check and keep the data."""
         self.C = as_costs(C)
         n, m = self.C.shape
-        self.a, self.b = as_data(hosted(a), n, "a"), as_data(hosted(b), m, "b")
+        self.a, self.b = as_data(to_host(a), n, "a"), as_data(to_host(b), m, "b")
         for name, mass in (("a", self.a), ("b", self.b)):
             if mass.min() <= 0.0 or abs(mass.sum() - 1.0) > 1e-9:
                 raise ValueError(f"{name} must be positive and sum to 1, got a sum of {mass.sum():g}")
         self.reg = as_scalar(reg, "reg", "> 0", lambda value: value > 0.0)
         self.dimension = n + m
         self.nprod = 0
-        self._largest = largest(self.C)
+        self._largest = largest_size(self.C)
 
     def _split(self, x: npt.ArrayLike) -> tuple[Vector, Vector, Vector]:
         point = as_point(x, self.dimension, "x")
@@ -111,7 +111,7 @@ class EntropicTransport(Objective):
         own = max(at.eps, self.precision)
         dz = own * (2.0 * at.x + self._largest)
         slope = own * (4.0 * roundings(n * m) + roundings(at.d) * at.g)
-        return Doubt(dz + own * (sums + 2.0 * at.x) + lost_to_underflow(at), slope, slope + 2.0 * dz / self.reg)
+        return Doubt(dz + own * (sums + 2.0 * at.x) + underflow_loss(at), slope, slope + 2.0 * dz / self.reg)
 
     def plan(self, x: npt.ArrayLike) -> npt.NDArray[np.floating]:
         """P_ij = exp((u_i + v_j - C_ij)/reg), of total mass 1."""
@@ -217,7 +217,7 @@ class SemiDual(Objective):
         return self.reg * (np.log(self.a) - found.level) - self.base, self.origin + self.reg * (x / self.root)
 
     @quiet
-    def found(self, x: Vector) -> Pass:
+    def pass_at(self, x: Vector) -> Pass:
         """The pass at x: the last one where it was made there (a copy of x is kept), else a new one."""
         if self._last is None or not np.array_equal(self._last[0], x):
             shift = x / self.root
@@ -246,7 +246,7 @@ class SemiDual(Objective):
 
     def curvature(self, x: Vector, most: float = math.inf) -> PlanCurvature | None:
         """The Hessian at x, where a product with it costs at most so many passes; None also where P is dense."""
-        found = self.found(x)
+        found = self.pass_at(x)
         if found.plan is None or 2.0 * found.plan.nnz > most * self.size:
             return None
         return PlanCurvature(self, found.plan, found.column / self.b)
@@ -259,7 +259,7 @@ class SemiDual(Objective):
     def value_and_grad(self, x: npt.ArrayLike) -> tuple[float, Vector]:
         """f(x) and its gradient; one pass."""
         point = as_point(x, self.dimension, "x")
-        found = self.found(point)
+        found = self.pass_at(point)
         value = float(self.a @ found.level) - float(self.root @ point)
         return value - self.above, in_precision_of(point, (found.column - self.b) / self.root)
 
@@ -352,7 +352,7 @@ def _dense_pass(dual: SemiDual, shift: Vector) -> Pass:
                 kept.append((values, at, np.bincount(row, minlength=len(E))))
         totals[here] = total
     dual._kernel = kernel if at_origin else dual._kernel
-    return Pass(tops, totals, column, None if kept is None else _gathered(kept, (n, m)))
+    return Pass(tops, totals, column, None if kept is None else _gather_rows(kept, (n, m)))
 
 
 def _kernel_pass(dual: SemiDual, shift: Vector) -> Pass | None:
@@ -368,7 +368,7 @@ def _kernel_pass(dual: SemiDual, shift: Vector) -> Pass | None:
     return Pass(np.full(len(total), top), total, weight * ((dual.a / total) @ K), None, kept=True)
 
 
-def _gathered(kept: list[tuple[Vector, Vector, Vector]], shape: tuple[int, int]) -> csr_array:
+def _gather_rows(kept: list[tuple[Vector, Vector, Vector]], shape: tuple[int, int]) -> csr_array:
     values, columns, counts = (np.concatenate(parts) for parts in zip(*kept, strict=True))
     return csr_array((values, columns, np.concatenate(([0], np.cumsum(counts)))), shape=shape)
 

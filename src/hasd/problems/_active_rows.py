@@ -27,18 +27,18 @@ TOLD = 10
 Rows = Callable[[Vector], Matrix]
 
 
-def largest(r: Vector, count: int) -> Vector:
+def largest_rows(r: Vector, count: int) -> Vector:
     """The rows with the largest residuals."""
     return np.arange(r.size) if count >= r.size else np.argpartition(np.abs(r), r.size - count)[r.size - count :]
 
 
-def chosen(rows_of: Rows, r: Vector, above: float, rank: int, times: tuple[float, float]) -> Vector:
+def choose_rows(rows_of: Rows, r: Vector, above: float, rank: int, times: tuple[float, float]) -> Vector:
     """The largest residuals, and those above a value that tell different things: so many times the rank of each."""
     large, told = (int(part * rank) + 1 for part in times)
-    return np.union1d(largest(r, large), telling(rows_of, r, above, told))
+    return np.union1d(largest_rows(r, large), telling_rows(rows_of, r, above, told))
 
 
-def telling(rows_of: Rows, r: Vector, above: float, count: int) -> Vector:
+def telling_rows(rows_of: Rows, r: Vector, above: float, count: int) -> Vector:
     """So many rows with residuals above that, which say different things; all of them where there are no more.
 
     `rows_of` gives rows in coordinates with columns of one length.
@@ -54,10 +54,10 @@ def telling(rows_of: Rows, r: Vector, above: float, count: int) -> Vector:
     Q = rows_of(order)
     if is_sparse(Q) or Q.shape[1] > PIVOTED:
         return order[:count]
-    return order[_told_apart(Q * (size[order] - above)[:, None], count)]
+    return order[_distinct_rows(Q * (size[order] - above)[:, None], count)]
 
 
-def _told_apart(weighted: Vector, count: int) -> Vector:
+def _distinct_rows(weighted: Vector, count: int) -> Vector:
     """Positions of so many rows: pivots, then pivots of what is left, and so on."""
     left, taken = np.arange(len(weighted)), np.zeros(0, dtype=int)
     while taken.size < count and left.size:
@@ -67,12 +67,12 @@ def _told_apart(weighted: Vector, count: int) -> Vector:
     return taken
 
 
-def signed(r: Vector, rows: Vector) -> Vector:
+def signed_rows(r: Vector, rows: Vector) -> Vector:
     """Rows with the signs of their residuals."""
     return np.column_stack((rows, np.where(r[rows] >= 0.0, 1, -1)))
 
 
-def without(pairs: Vector, known: Vector) -> Vector:
+def new_rows(pairs: Vector, known: Vector) -> Vector:
     """The signed rows that are not known."""
     seen = set(map(tuple, known.tolist()))
     return np.array([pair for pair in pairs.tolist() if tuple(pair) not in seen], dtype=int).reshape(-1, 2)
@@ -90,7 +90,7 @@ def pivots(columns: Vector) -> Vector:
     return np.argsort(scipy.linalg.lu(columns[:, seen], p_indices=True)[0])[: np.count_nonzero(seen)]
 
 
-def spanning(coordinates: Coordinates, near: Vector, image: Callable[[Vector], Vector]) -> tuple[Vector, Vector]:
+def spanning_rows(coordinates: Coordinates, near: Vector, image: Callable[[Vector], Vector]) -> tuple[Vector, Vector]:
     """Rows on which the columns are independent, from those near and others; and columns that are not, on any rows.
 
     `image` gives Qy, over all rows.  What a combination of columns that is 0 on some rows is on all of them says which
@@ -100,7 +100,7 @@ def spanning(coordinates: Coordinates, near: Vector, image: Callable[[Vector], V
     dependent: list[int] = []
     for _ in range(TOLD):
         near = near[pivots(coordinates.columns(near))]
-        last, combinations = _vanishing(coordinates.rows(near), max(n, d) * 2.0**-52)
+        last, combinations = _dependent_columns(coordinates.rows(near), max(n, d) * 2.0**-52)
         dependent, telling = [], []
         for j, y in zip(last.tolist(), combinations, strict=True):
             left = np.abs(image(y))
@@ -114,7 +114,7 @@ def spanning(coordinates: Coordinates, near: Vector, image: Callable[[Vector], V
     return near, np.array(dependent, dtype=int)
 
 
-def _vanishing(Q: Matrix, rounding: float) -> tuple[Vector, Vector]:
+def _dependent_columns(Q: Matrix, rounding: float) -> tuple[Vector, Vector]:
     """Columns that depend on the others of Q to rounding, and for each a combination, 1 of it, that vanishes."""
     count, d = Q.shape
     if count == 0:

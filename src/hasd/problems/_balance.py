@@ -30,14 +30,14 @@ from scipy.sparse import csr_array
 from scipy.sparse.linalg import LinearOperator
 
 from .. import _inputs as inputs
-from .._math.arrays import hosted
+from .._math.arrays import to_host
 from .._run.report import Result
 from .._run.status import Status
 from ..objectives._operators import Vector, as_matrix, is_sparse, quiet
 from ..objectives.transport import SemiDual
 from ._reporter import Reporter
 from ._scaling import Solution, solve, stages
-from ._transport import MAXITER, SAME, coarsest, masses, same_sum
+from ._transport import MAXITER, SAME, coarsest_type, common_sum, masses
 
 TIE = {**SAME, "float64": 1e-12}
 """Sums of sets of numbers of this type are equal within this share of the mass."""
@@ -95,13 +95,13 @@ def balance(
     n, m = matrix.shape
     left, right = masses(r, n, "r"), masses(c, m, "c")
     tol = inputs.number("error_tol", error_tol, least=0.0)
-    problem = Balance.of(matrix, left, right, coarsest(r, c), tol)
+    problem = Balance.of(matrix, left, right, coarsest_type(r, c), tol)
     limit = MAXITER if maxiter is None else inputs.count("maxiter", maxiter, least=0)
     seconds = inputs.seconds(time_limit)
     scaled = BalancedMatrix(K, *(np.full(length, -np.inf) for length in (n, m)))
-    if (obstacle := problem.hopeless()) is not None:
+    if (obstacle := problem.evident_obstacle()) is not None:
         return _result(scaled, None, 1.0, tol, obstacle, began)
-    dual, near = problem.dual(), tol - problem.apart
+    dual, near = problem.dual(), tol - problem.mismatch
     regs = stages(1.0, problem.span, 0.0)
     reporter, start = Reporter("balance", callback, progress, disp), regs[0] * np.log(dual.b)
     tell, watch = lambda value, lower, error: reporter.tell(error, 0.0), lambda v: problem.obstacle(v).impossible
@@ -116,14 +116,14 @@ def balance(
     if end.status is Status.UNBOUNDED and not found.impossible:  # what no set of rows proves may be rounding
         end, words = replace(end, status=Status.PRECISION), found.words or problem.suspicion(end.error)
         found = found._replace(words=words)
-    return reporter.end(_result(scaled, end, end.error + problem.apart, tol, found, began))
+    return reporter.end(_result(scaled, end, end.error + problem.mismatch, tol, found, began))
 
 
 def _matrix(K: Any) -> Any:
     """K checked; CSR without stored zeros where it is sparse."""
     if isinstance(K, LinearOperator):
         raise TypeError("balance needs the entries of K: give an array or a sparse matrix, not a LinearOperator")
-    matrix = as_matrix(hosted(K), "K")
+    matrix = as_matrix(to_host(K), "K")
     if is_sparse(matrix):
         matrix = csr_array(matrix, copy=True)
         matrix.sum_duplicates()
@@ -158,7 +158,7 @@ class Balance:
     @classmethod
     def of(cls, K: Any, r: Vector, c: Vector, kind: str, tol: float) -> Balance:
         """What is left."""
-        totals = (same_sum(r, c, "r", "c", kind=kind), float(c.sum()))
+        totals = (common_sum(r, c, "r", "c", kind=kind), float(c.sum()))
         r, c = r / totals[0], c / totals[1]
         rows, columns = np.flatnonzero(r > 0.0), np.flatnonzero(c > 0.0)
         if len(rows) < len(r) or len(columns) < len(c):
@@ -166,7 +166,7 @@ class Balance:
         return cls(K, r[rows], c[columns], totals, rows, columns, TIE[kind], tol)
 
     @property
-    def apart(self) -> float:
+    def mismatch(self) -> float:
         """By which share the totals differ; 0 where that is rounding.  No scaling has both."""
         share = abs(self.totals[0] - self.totals[1]) / self.totals[0]
         return share if share > self.tie else 0.0
@@ -174,13 +174,15 @@ class Balance:
     @property
     def slack(self) -> float:
         """A set that lacks more proves that no scaling has an error within tol: what it lacks is missed twice."""
-        return self.tie + max(self.apart, 0.5 * self.tol)
+        return self.tie + max(self.mismatch, 0.5 * self.tol)
 
-    def hopeless(self) -> Obstacle | None:
+    def evident_obstacle(self) -> Obstacle | None:
         """What no scaling can have, seen without any: two totals; a sum in a row or a column that has nothing else."""
-        if self.apart > self.tol:
+        if self.mismatch > self.tol:
             one, other = self.totals
-            return Obstacle(True, f"No scaling exists: r sums to {one:.17g}, c to {other:.17g}.", self.apart - self.tie)
+            return Obstacle(
+                True, f"No scaling exists: r sums to {one:.17g}, c to {other:.17g}.", self.mismatch - self.tie
+            )
         for axis, kept, sums, name in ((1, self.rows, self.r, "row"), (0, self.columns, self.c, "column")):
             lacking = np.flatnonzero(np.asarray((self.K > 0.0).sum(axis=axis)).ravel() == 0)
             if lacking.size:
@@ -246,7 +248,7 @@ class Balance:
 
     def _words(self, rows: npt.NDArray[np.bool_], columns: npt.NDArray[np.bool_], how: str) -> str:
         wanted, room = self.totals[0] * float(self.r[rows].sum()), self.totals[0] * float(self.c[columns].sum())
-        some, others = _named("row", self.rows[rows]), _named("column", self.columns[columns])
+        some, others = _name_places("row", self.rows[rows]), _name_places("column", self.columns[columns])
         digits = ".17g" if how == "only" and f"{wanted:g}" == f"{room:g}" else "g"
         there = f"in {others}, with a sum of {how} {room:{digits}}"
         return f"all entries of {some}, with a sum of {wanted:{digits}}, are {there}"
@@ -260,7 +262,7 @@ class Balance:
         return v
 
 
-def _named(noun: str, places: npt.NDArray[np.int64]) -> str:
+def _name_places(noun: str, places: npt.NDArray[np.int64]) -> str:
     """Up to five of them by number."""
     names = ", ".join(map(str, places[:5])) + (", ..." if len(places) > 5 else "")
     return f"{noun} {names}" if len(places) == 1 else f"{noun}s {names} ({len(places)} of them)"

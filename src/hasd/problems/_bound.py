@@ -42,7 +42,7 @@ class MinimaxBound:
         self.reach, self.ignored = np.repeat((math.inf, 0.0), (rank, others)), np.arange(rank, rank + others)
 
     @property
-    def counted(self) -> Vector:
+    def columns_counted(self) -> Vector:
         """The columns that the bound is for."""
         return np.delete(np.arange(self.reach.size), self.ignored)
 
@@ -53,14 +53,14 @@ class MinimaxBound:
             return
         # what balances a row that is short beside others is below the linear program's tolerance: it is found here
         counted = -1
-        while counted < self.counted.size:  # the more columns count, the more rows it takes to balance them
-            counted = self.counted.size
+        while counted < self.columns_counted.size:  # the more columns count, the more rows it takes to balance them
+            counted = self.columns_counted.size
             added = np.setdiff1d(near[rows.pivots(self._columns(near))], which)
             self._proves(np.concatenate((which, added)), np.concatenate((weights, np.zeros(added.size))), near)
 
     def _columns(self, which: Vector) -> Vector:
         """Those rows of A, the columns counted."""
-        return self.coordinates.columns(which)[:, self.counted]
+        return self.coordinates.columns(which)[:, self.columns_counted]
 
     def _proves(self, which: Vector, weights: Vector, near: Vector) -> bool:
         """Whether weights on those rows prove what they promise; the bound is kept where it is better."""
@@ -88,13 +88,13 @@ class MinimaxBound:
             if dual is None or dual.balanced[self.ignored].all():
                 return dual
             self.ignored = self.ignored[dual.balanced[self.ignored]]
-            self.reach[self.counted] = math.inf
+            self.reach[self.columns_counted] = math.inf
             self.lower, self.active, self.weights = 0.0, self.active[:0], self.weights[:0]
 
     def _measure(self, near: Vector) -> None:
         """How far from 0 a best point can be, by those rows."""
         far = proof.reach(self._columns(near), self.b[near], float(np.abs(self.b).max()))
-        self.reach[self.counted] = np.minimum(self.reach[self.counted], far)
+        self.reach[self.columns_counted] = np.minimum(self.reach[self.columns_counted], far)
 
     def _measure_far(self, near: Vector) -> None:
         """The same where those rows do not tell the columns apart: by others that do.
@@ -104,10 +104,13 @@ class MinimaxBound:
         """
         if np.isfinite(self.reach).all():
             return
-        near, dependent = rows.spanning(self.coordinates, near, self.image)
+        near, dependent = rows.spanning_rows(self.coordinates, near, self.image)
         before, self.ignored = self.ignored, np.union1d(self.ignored, dependent)
         far = proof.reach(self._columns(near), self.b[near], float(np.abs(self.b).max()))
         if np.isfinite(far).all():
-            self.reach[self.counted], self.reach[self.ignored] = np.minimum(self.reach[self.counted], far), 0.0
+            self.reach[self.columns_counted], self.reach[self.ignored] = (
+                np.minimum(self.reach[self.columns_counted], far),
+                0.0,
+            )
         else:
             self.ignored = before

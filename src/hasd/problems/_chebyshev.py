@@ -40,7 +40,7 @@ import scipy.sparse
 from scipy.sparse.linalg import LinearOperator
 
 from .. import _inputs as inputs
-from .._math.arrays import hosted
+from .._math.arrays import to_host
 from .._minimize import minimize
 from .._run.report import Result
 from .._run.status import Status, Stop
@@ -136,7 +136,7 @@ class Exchange:
             self.trace[name].append(value)
         self.tell(self.upper, self.lower)
 
-    def met(self, tol: float) -> bool:
+    def is_met(self, tol: float) -> bool:
         """Whether bound and value are close enough."""
         return self.upper - self.lower <= tol * self.upper
 
@@ -207,7 +207,7 @@ def chebyshev(
     >>> res.x, res.fun, res.active, res.signs
     (array([2.5]), 2.5, array([0, 2]), array([ 1., -1.]))
     """
-    A, b = _checked(A, b)
+    A, b = _check_data(A, b)
     tol = inputs.number("gap_rtol", gap_rtol, least=0.0)
     rounds = ROUNDS if maxiter is None else int(min(inputs.count("maxiter", maxiter, least=0), sys.maxsize))
     limit = inputs.seconds(time_limit)
@@ -215,7 +215,7 @@ def chebyshev(
     if unit is not None:
         A = A @ scipy.sparse.diags_array(unit) if is_sparse(A) else A * unit
     try:
-        res = _solved(A, b, tol, rounds, limit, reporter)
+        res = _solve(A, b, tol, rounds, limit, reporter)
     finally:
         reporter.close()
     res.x = res.x if unit is None else res.x * unit
@@ -232,7 +232,7 @@ def _units(A: Matrix) -> Vector | None:
     return np.where((size > 0.0) & (size < TINY), 2.0 ** -np.maximum(np.frexp(size)[1], -1000), 1.0)
 
 
-def _solved(A: Matrix, b: Vector, tol: float, rounds: int, limit: float, reporter: Reporter) -> Result:
+def _solve(A: Matrix, b: Vector, tol: float, rounds: int, limit: float, reporter: Reporter) -> Result:
     """The fit, for columns whose squares can be computed."""
     search = Exchange(Coordinates.of(A), b, time.perf_counter() + limit, reporter.tell)
     try:
@@ -258,11 +258,11 @@ def _fit(search: Exchange, b: Vector, tol: float, rounds: int) -> Result:
     return _answer(search, tol, Status.GAP)
 
 
-def _checked(A: Matrix, b: npt.ArrayLike) -> tuple[Matrix, Vector]:
+def _check_data(A: Matrix, b: npt.ArrayLike) -> tuple[Matrix, Vector]:
     if isinstance(A, LinearOperator):
         raise TypeError("chebyshev needs the rows of A: give an array or a sparse matrix, not a LinearOperator")
-    A = as_matrix(hosted(A), "A")
-    data = as_data(hosted(b), A.shape[0], "b")
+    A = as_matrix(to_host(A), "A")
+    data = as_data(to_host(b), A.shape[0], "b")
     for name, values in (("A", A.data if is_sparse(A) else A), ("b", data)):
         if values.size and max(float(values.max()), -float(values.min())) > HUGE:
             raise ValueError(
@@ -276,7 +276,7 @@ def _smooth(search: Exchange, tol: float) -> None:
     which = _share(search)
     Q = search.coordinates.rows(which)
     for level in LEVELS:
-        if search.met(tol) or search.late:
+        if search.is_met(tol) or search.late:
             return
         scale = search.upper
         alpha = level / math.log(2 * which.size + 1)
@@ -296,7 +296,7 @@ def _share(search: Exchange) -> Vector:
     if 2 * size >= n:
         return np.arange(n)
     others = np.random.default_rng(0).choice(n, size, replace=False)
-    return np.union1d(rows.largest(search.r, size), others)
+    return np.union1d(rows.largest_rows(search.r, size), others)
 
 
 def _exchange(search: Exchange, tol: float, rounds: int) -> Status:
@@ -305,10 +305,10 @@ def _exchange(search: Exchange, tol: float, rounds: int) -> Status:
     Where a vertex is one of many solutions, the centre of them is taken from then on, and no row is left out any more.
     """
     coordinates, rank = search.coordinates, search.coordinates.rank
-    first = rows.chosen(coordinates.rows, search.r, (1.0 - NEARLY) * search.upper, rank, FIRST)
-    pairs, box, value, centred, stalled = rows.signed(search.r, first), BOX, 0.0, False, 0
+    first = rows.choose_rows(coordinates.rows, search.r, (1.0 - NEARLY) * search.upper, rank, FIRST)
+    pairs, box, value, centred, stalled = rows.signed_rows(search.r, first), BOX, 0.0, False, 0
     for _ in range(rounds):
-        if search.met(tol):
+        if search.is_met(tol):
             return Status.GAP
         if search.late:
             return Status.TIME
@@ -317,22 +317,22 @@ def _exchange(search: Exchange, tol: float, rounds: int) -> Status:
         if found is None:
             return Status.TIME if search.late else Status.PRECISION
         rising, value = scale * found.value > (1.0 + RISE) * value, scale * found.value
-        there = _judged(search, which, found, tol)
-        more = rows.chosen(coordinates.rows, there, value, rank, ADDED)
-        new = rows.without(rows.signed(there, more[np.abs(there[more]) > value]), pairs)
-        many = not centred and rank <= centre.WIDEST and not found.unique(box)
+        there = _judge_optimum(search, which, found, tol)
+        more = rows.choose_rows(coordinates.rows, there, value, rank, ADDED)
+        new = rows.new_rows(rows.signed_rows(there, more[np.abs(there[more]) > value]), pairs)
+        many = not centred and rank <= centre.WIDEST and not found.is_unique(box)
         if not len(new) and np.abs(found.step).max() > vertex.EDGE * box:  # columns that are only scaled
             box *= 10.0
         elif not len(new) and not (centred and stalled < STALLS):
-            close = search.met(max(tol, LOOSE)) and search.upper - search.lower <= search.rounding()
-            return Status.GAP if close or search.met(tol) else Status.PRECISION
+            close = search.is_met(max(tol, LOOSE)) and search.upper - search.lower <= search.rounding()
+            return Status.GAP if close or search.is_met(tol) else Status.PRECISION
         elif not len(new):  # the centre has nothing more to say: a vertex may
             centred, many, stalled = False, False, stalled + 1
         centred = centred or (many and stalled < STALLS)
         if len(pairs) > MOST * rank and rising and not centred:
             pairs = pairs[found.slack <= IDLE]
         pairs = np.vstack((pairs, new))
-    return Status.GAP if search.met(tol) else Status.MAXITER
+    return Status.GAP if search.is_met(tol) else Status.MAXITER
 
 
 def _program(search: Exchange, pairs: Vector, box: float, centred: bool) -> tuple[Vector, vertex.Vertex | None]:
@@ -343,14 +343,14 @@ def _program(search: Exchange, pairs: Vector, box: float, centred: bool) -> tupl
     return which, centre.solve(Q, r, box, left) if centred else vertex.solve(Q, r, pairs[:, 1].astype(float), box, left)
 
 
-def _judged(search: Exchange, which: Vector, found: vertex.Vertex, tol: float) -> Vector:
+def _judge_optimum(search: Exchange, which: Vector, found: vertex.Vertex, tol: float) -> Vector:
     """The residuals of an optimum on those rows; its point is looked at and polished, its multipliers give a bound."""
     scale, y = search.upper, search.y + search.upper * found.step
     there, on = search.look(y), found.support
     search.certificate.bound(which[on], found.weights[on], np.delete(which, on))
-    if not search.met(tol) and float(np.abs(there).max()) <= (1.0 + NEAR) * scale * found.value:
+    if not search.is_met(tol) and float(np.abs(there).max()) <= (1.0 + NEAR) * scale * found.value:
         Q, signs = search.coordinates.rows(which[on]), np.sign(found.weights[on])
-        search.look(y + scale * vertex.polished(Q, there[which[on]] / scale, signs))
+        search.look(y + scale * vertex.polishing_step(Q, there[which[on]] / scale, signs))
     search.note()
     return there
 
@@ -367,10 +367,10 @@ def _answer(search: Exchange, tol: float, status: Status, message: str = "") -> 
     """All that is known; everything speaks of the same x."""
     certificate, d = search.certificate, search.coordinates.A.shape[1]
     order = np.argsort(certificate.active, kind="stable")
-    active, counted = certificate.active[order], certificate.counted
+    active, counted = certificate.active[order], certificate.columns_counted
     rank = np.count_nonzero(counted < search.coordinates.rank)
     message = message or MESSAGES[status]
-    if status is Status.GAP and search.lower > 0.0 and not search.met(tol):
+    if status is Status.GAP and search.lower > 0.0 and not search.is_met(tol):
         message = f"Converged to rounding: {search.upper - search.lower:.2g} is what the size of Ax leaves of the gap."
     if counted.size < d:
         message += f" To rounding {counted.size} of the {d} columns of A span the others, which the bound ignores."

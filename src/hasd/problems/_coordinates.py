@@ -43,7 +43,7 @@ class Coordinates:
         """The factor, and the columns it keeps."""
         n, d = A.shape
         if is_sparse(A) or n * d * d > AFFORDABLE:
-            return cls._scaled(A)
+            return cls._of_scaled_columns(A)
         R = _from_squares(A)
         if R is None:
             R = _from_rows(A)
@@ -63,7 +63,7 @@ class Coordinates:
         return cls(A, kept, S[:rank, :rank] * (size[kept] / math.sqrt(n)), alive[order[rank:]])
 
     @classmethod
-    def _scaled(cls, A: Matrix) -> Coordinates:
+    def _of_scaled_columns(cls, A: Matrix) -> Coordinates:
         n, d = A.shape
         squares = np.zeros(d)
         for start in range(0, n, BLOCK):

@@ -39,7 +39,7 @@ import numpy.typing as npt
 from scipy.sparse.linalg import LinearOperator
 
 from .. import _inputs as inputs
-from .._math.arrays import hosted
+from .._math.arrays import to_host
 from .._math.geometry import norm2
 from .._minimize import minimize
 from .._run.record import State
@@ -124,7 +124,7 @@ def lp_fit(
     tol = inputs.number("gap_rtol", gap_rtol, least=0.0)
     iterations = inputs.count("maxiter", 10_000 if maxiter is None else maxiter, least=0)
     seconds = inputs.seconds(time_limit)
-    data, size = _scaled(A, b)
+    data, size = _scale_data(A, b)
     reporter = Reporter("lp_fit", callback, progress, disp)
     tell = lambda fun, lower: reporter.tell(fun * size, lower * size)  # noqa: E731
     fit = Fit(data, space_of(data), q, iterations, time.perf_counter() + seconds, tell)
@@ -199,7 +199,7 @@ class Fit:
         self.rows.append((spent, power, self.best.fun, self.lower, self.nprod + self.data.nprod))
         self.tell(self.best.fun, self.lower)
 
-    def least(self, power: float, size: float) -> float:
+    def least_gradient(self, power: float, size: float) -> float:
         """A gradient so small is rounding: that of Ax - b, in units of size, times the curvature power - 1."""
         return BLUR * self.data.precision * (power - 1.0) * max(1.0, norm(self.data.b, power) / size)
 
@@ -267,7 +267,10 @@ def _solve(fit: Fit, tol: float) -> tuple[Status, str]:
     power = 4.0
     while power < fit.q and y.size > 0:
         size = norm(seen.z, power)
-        y = fit.descend(fit.space.objective(PowerLoss(power), size), y / size, ROUGH, fit.least(power, size)).x * size
+        y = (
+            fit.descend(fit.space.objective(PowerLoss(power), size), y / size, ROUGH, fit.least_gradient(power, size)).x
+            * size
+        )
         seen = fit.look(y)
         fit.note(power)
         power *= 2.0
@@ -279,7 +282,7 @@ def _finish(fit: Fit, y: Vector, size: float, tol: float) -> tuple[Status, str]:
     if y.size == 0:
         return Status.PRECISION, SHORT.format(Status.PRECISION.message, fit.gap)
     f = fit.space.objective(SquareLoss() if fit.q == 2.0 else PowerLoss(fit.q), size)
-    least = fit.least(fit.q, size)
+    least = fit.least_gradient(fit.q, size)
     y, gtol, state, status, gap = y / size, max(math.sqrt(tol), least), None, Status.PRECISION, 1.0
     for _ in range(ROUNDS):
         result = fit.descend(f, y, 0.0, gtol, state)
@@ -296,23 +299,23 @@ def _finish(fit: Fit, y: Vector, size: float, tol: float) -> tuple[Status, str]:
     return status, SHORT.format(status.message, gap)
 
 
-def _scaled(A: Matrix, b: npt.ArrayLike) -> tuple[ScaledFit, float]:
+def _scale_data(A: Matrix, b: npt.ArrayLike) -> tuple[ScaledFit, float]:
     """The data checked, b divided by a power of two, which is returned too."""
-    A = as_matrix(hosted(A), "A")
+    A = as_matrix(to_host(A), "A")
     if A.dtype != np.float64 and not isinstance(A, LinearOperator):
         A = A.astype(np.float64)  # a bound to 1e-8 needs products better than float32's
-    aim = as_data(hosted(b), A.shape[0], "b")
+    aim = as_data(to_host(b), A.shape[0], "b")
     size = float(power_of_two(np.abs(aim).max(keepdims=True))[0])
     return ScaledFit(A, aim / size), size
 
 
-def _returned(fit: Fit, size: float) -> tuple[Vector, Vector]:
+def _answer_point(fit: Fit, size: float) -> tuple[Vector, Vector]:
     """x in the units of the data, the shortest where there are many, and its residuals."""
     data = fit.data
     x, b = fit.best.c * size / data.D * data.lift, data.b * size
     residual = apply(data.given, x) - b
     data.nprod += 1
-    short = fit.space.shortest(x, data.D / data.lift)
+    short = fit.space.shortest_solution(x, data.D / data.lift)
     if short is x:
         return x, residual
     other = apply(data.given, short) - b
@@ -323,7 +326,7 @@ def _returned(fit: Fit, size: float) -> tuple[Vector, Vector]:
 
 def _answer(fit: Fit, size: float, tol: float, status: Status, text: str) -> Result:
     """The result in the units of the data; the value, and success, are those of the x handed back."""
-    x, residual = _returned(fit, size)
+    x, residual = _answer_point(fit, size)
     fun = norm(residual, fit.q)
     lower = min(fit.lower * size, fun)
     kept = fun - lower <= tol * fun if text is CERTIFIED else text is not EXACT or fun <= 4.0 * fit.rounding() * size

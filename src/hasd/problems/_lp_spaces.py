@@ -26,7 +26,7 @@ from ..methods._span import Span
 from ..methods.hasd_subspace import HASDSubspace
 from ..objectives._images import Basis, ColumnStore
 from ..objectives._loss import Loss
-from ..objectives._operators import Matrix, Vector, apply, is_sparse, single
+from ..objectives._operators import Matrix, Vector, apply, is_single, is_sparse
 from ..objectives.affine import Affine
 from ..objectives.losses import SquareLoss
 
@@ -62,8 +62,8 @@ class ScaledFit(Affine):
         """
         self.given, products = A, 0
         if isinstance(A, LinearOperator):
-            products = A.shape[1] if _affordable(A) else 1
-            A = apply(A, np.eye(A.shape[1])) if _affordable(A) else A
+            products = A.shape[1] if _can_factor(A) else 1
+            A = apply(A, np.eye(A.shape[1])) if _can_factor(A) else A
         D = np.minimum(column_sizes(A), 2.0**1023)
         self.lift = np.clip(D, 1.0 / FAR, FAR) / D
         if isinstance(A, LinearOperator):
@@ -76,7 +76,7 @@ class ScaledFit(Affine):
     @property
     def precision(self) -> float:
         """That of products with the A given: those of a float32 operator do not get better by being written out."""
-        return 2.0**-23 if single(self.given) else 2.0**-52
+        return 2.0**-23 if is_single(self.given) else 2.0**-52
 
     def forward(self, x: Vector) -> Vector:
         """A D^-1 c; one product."""
@@ -111,7 +111,7 @@ class LpColumns:
         """c."""
         return y
 
-    def shortest(self, x: Vector, D: Vector) -> Vector:
+    def shortest_solution(self, x: Vector, D: Vector) -> Vector:
         """x: the row space is not known."""
         return x
 
@@ -185,7 +185,7 @@ class Factored:
         c[self.kept] = scipy.linalg.solve_triangular(self.R, y)
         return c
 
-    def shortest(self, x: Vector, D: Vector) -> Vector:
+    def shortest_solution(self, x: Vector, D: Vector) -> Vector:
         """The part of x in the row space of A, which has the same image: the shortest of all that have."""
         if self.kept.size == x.size:
             return x
@@ -220,7 +220,7 @@ class LpNewton:
 
     def init(self, problem: Problem, start: Evaluation) -> State:
         """The first state, its span full."""
-        span = Span(_full(np.eye(start.x.size)), _full(self.Q))
+        span = Span(_full_basis(np.eye(start.x.size)), _full_basis(self.Q))
         return replace(self._method.init(problem, start), span=span)
 
     def step(self, problem: Problem, state: State) -> State:
@@ -228,20 +228,20 @@ class LpNewton:
         return self._method.step(problem, state)
 
 
-def _full(columns: Vector) -> Basis:
+def _full_basis(columns: Vector) -> Basis:
     """These columns as a basis with no room for more."""
     store = ColumnStore(0)
     store.array, store.room, store.used = columns, columns.shape[1], columns.shape[1]
     return Basis(store, store.used)
 
 
-def _affordable(A: Matrix) -> bool:
+def _can_factor(A: Matrix) -> bool:
     """Whether A is factored."""
     n, d = A.shape
     return d <= WHOLE and n * d <= ENTRIES
 
 
-def _dependent(data: ScaledFit) -> bool:
+def _has_dependent_columns(data: ScaledFit) -> bool:
     """Whether columns that are not too many to be factored nearly depend on each other; some rows tell."""
     A, (n, d) = data.A, data.A.shape
     if isinstance(A, LinearOperator) or d > WIDEST or n * d > ENTRIES:
@@ -264,7 +264,7 @@ def _dependent(data: ScaledFit) -> bool:
 
 def space_of(data: ScaledFit) -> LpColumns | Factored:
     """Factored where that is affordable, or there is no other way."""
-    return Factored.of(data) if _affordable(data.A) or _dependent(data) else LpColumns(data)
+    return Factored.of(data) if _can_factor(data.A) or _has_dependent_columns(data) else LpColumns(data)
 
 
 def column_sizes(A: Matrix) -> Vector:

@@ -51,7 +51,7 @@ def dual(columns: Vector, weights: Vector, b: Vector, ignored: Vector = NONE) ->
     `columns` are rows of A.  The weights are sums high + low of two float64, and what they leave of columns^T weights
     is summed in as many digits and taken off again: float64 weights would leave the condition of A times 2^-53.
     """
-    block = _equilibrated(columns)
+    block = _equilibrate(columns)
     if block is None:
         return None
     scaled, up, across = block
@@ -80,10 +80,10 @@ def dual(columns: Vector, weights: Vector, b: Vector, ignored: Vector = NONE) ->
     weight = np.abs(high)
     balanced = left <= np.maximum(SAME * (np.abs(scaled).T @ weight), UNIT * weight.max())
     left = np.where(left > 0.0, np.nextafter(np.ldexp(left, -across), math.inf), 0.0)
-    return _rounded(np.ldexp((high, low), up), abs(value) - off, left, balanced)
+    return _round_safely(np.ldexp((high, low), up), abs(value) - off, left, balanced)
 
 
-def _rounded(weights: Vector, value: float, left: Vector, balanced: Vector) -> MultiplierProblem | None:
+def _round_safely(weights: Vector, value: float, left: Vector, balanced: Vector) -> MultiplierProblem | None:
     """The same for ||w||_1 = 1, each number on the safe side; `weights` are high and low."""
     if not (math.isfinite(value) and np.isfinite(left).all()):
         return None
@@ -104,7 +104,7 @@ def reach(columns: Vector, b: Vector, top: float) -> Vector:
     d = seen.size
     if which.size < d or d == 0:
         return far
-    block = _equilibrated(columns[np.ix_(which, seen)])
+    block = _equilibrate(columns[np.ix_(which, seen)])
     if block is None:
         return far
     S, up, across = block
@@ -123,7 +123,7 @@ def reach(columns: Vector, b: Vector, top: float) -> Vector:
     return far
 
 
-def _equilibrated(M: Vector) -> tuple[Vector, Vector, Vector] | None:
+def _equilibrate(M: Vector) -> tuple[Vector, Vector, Vector] | None:
     """Rows, then columns, brought to size about 1 by powers of two, and these; None where a digit would be lost."""
     up = -np.frexp(np.abs(M).max(axis=1, initial=0.0))[1]
     scaled = M * np.ldexp(1.0, up)[:, None]

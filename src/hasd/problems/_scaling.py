@@ -15,7 +15,7 @@ Reference.  Cuturi & Peyre (2018) for the semi-dual; Brauer, Clason, Lorenz & Wi
 >>> t = np.linspace(0.0, 1.0, 9)
 >>> f = SemiDual((t[:, None] - t**2) ** 2, np.full(9, 1 / 9), np.full(9, 1 / 9), reg=1e-3)
 >>> res = hasd.minimize(f, np.zeros(9), method=PlanNewton(), tol=1e-9)
->>> res.success, bool(np.abs(f.found(res.x).column - 1 / 9).max() < 1e-8)
+>>> res.success, bool(np.abs(f.pass_at(res.x).column - 1 / 9).max() < 1e-8)
 (True, True)
 """
 
@@ -169,8 +169,8 @@ class Trace:
 
         The pass at this point is the one that the next step, or the result, asks for: none is made for the record.
         """
-        u, v = dual.potentials(state.x, dual.found(state.x))
-        lower = certified(dual, u, v, self.scale)
+        u, v = dual.potentials(state.x, dual.pass_at(state.x))
+        lower = certified_bound(dual, u, v, self.scale)
         value = float(dual.a @ u) + float(v @ (dual.b + dual.root * state.at.g))
         seconds = time.perf_counter() - self.began
         self.rows.append((seconds, value, lower, state.grad_norm, dual.reg, self.before + dual.passes))
@@ -184,7 +184,7 @@ class Trace:
         return table
 
 
-def certified(dual: SemiDual, u: Vector, v: Vector, scale: float) -> float:
+def certified_bound(dual: SemiDual, u: Vector, v: Vector, scale: float) -> float:
     """<a, u> + <b, v>, a lower bound on <C, P> + reg sum P log P over all plans, less what rounding may have added.
 
     Each product and sum may be off in its last digits; scale is max |C|.
@@ -239,7 +239,7 @@ def solve(
         oracle.deadline = deadline
         steps = maxiter - nit if last else min(STAGE_STEPS, maxiter - nit)
         within = stopping.Tolerances(0.0, tol if last else max(tol, STAGE_ERROR), Bounds(None, 0.0))
-        criteria: list[loop.Criterion] = [within, stopping.iterations(steps), *_watched(here, watch)]
+        criteria: list[loop.Criterion] = [within, stopping.iterations(steps), *_watch_criteria(here, watch)]
         problem = Problem(oracle, Weighted(here.root))
         outcome = loop.follow(problem, method, start, loop.Watch(partial(trace.record, here), None, criteria))
         x, status = outcome.state.x, outcome.status
@@ -253,7 +253,7 @@ def solve(
             break
         if status is Status.MAXITER and nit < maxiter:  # its own limit, at which a stage hands over
             status = Status.CONVERGED
-    return _ended(dual, here, x, v, status, tol, nit, trace)
+    return _final_solution(dual, here, x, v, status, tol, nit, trace)
 
 
 def solve_heavy(
@@ -283,16 +283,16 @@ def solve_heavy(
     end = solve(part, v[heavy], regs, tol - 4.0 * mass, maxiter, seconds, tell=tell, scale=scale)
     v = np.empty_like(dual.b)
     u, v[heavy] = end.dual.potentials(end.x, end.found)
-    v[light] = dual.reg * np.log(dual.b[light]) - _placed(dual, u, light)
+    v[light] = dual.reg * np.log(dual.b[light]) - _column_potentials(dual, u, light)
     # A plan P of the whole becomes one of the part by giving each row what it had in light columns in proportion to
     # the heavy ones: the optimum of the part is above that of the whole by no more than this.
     cells = dual.a.size * light.size
     end.trace["lower"] -= mass * (2.0 * scale + dual.reg * (1.0 + math.log(cells) - math.log(mass)))
-    return _seen(end, dual.at(dual.reg, v), tol)
+    return _solution_on_whole(end, dual.at(dual.reg, v), tol)
 
 
 @quiet
-def _placed(dual: SemiDual, u: Vector, columns: Vector) -> Vector:
+def _column_potentials(dual: SemiDual, u: Vector, columns: Vector) -> Vector:
     """reg log sum_i exp((u_i - C_ij)/reg), with which a step of Sinkhorn's gives these columns their sums."""
     E = u[:, None] - dual.C[:, columns]
     top = E.max(axis=0)
@@ -301,16 +301,16 @@ def _placed(dual: SemiDual, u: Vector, columns: Vector) -> Vector:
     return top + dual.reg * np.log(np.exp(E, out=E).sum(axis=0))
 
 
-def _seen(end: Solution, whole: SemiDual, tol: float) -> Solution:
+def _solution_on_whole(end: Solution, whole: SemiDual, tol: float) -> Solution:
     """The end of a run on some columns as seen at the origin of the whole: one more pass."""
     x = np.zeros_like(whole.b)
-    found = whole.found(x)
+    found = whole.pass_at(x)
     error = float(np.abs(found.column - whole.b).sum())
-    status = _judged(end.status, error, tol)
+    status = _final_status(end.status, error, tol)
     return replace(end, dual=whole, x=x, found=found, error=error, status=status, npass=end.npass + 1)
 
 
-def _judged(status: Status, error: float, tol: float) -> Status:
+def _final_status(status: Status, error: float, tol: float) -> Status:
     """The status of a run whose plan has that error at the reg and on the columns that were asked for."""
     if error <= tol:
         return Status.CONVERGED
@@ -318,7 +318,7 @@ def _judged(status: Status, error: float, tol: float) -> Status:
     return Status.PRECISION if status is Status.CONVERGED else status
 
 
-def _watched(dual: SemiDual, watch: Watch | None) -> Iterator[loop.Criterion]:
+def _watch_criteria(dual: SemiDual, watch: Watch | None) -> Iterator[loop.Criterion]:
     if watch is not None:
 
         def criterion(state: State) -> Status | None:
@@ -328,15 +328,15 @@ def _watched(dual: SemiDual, watch: Watch | None) -> Iterator[loop.Criterion]:
         yield criterion
 
 
-def _ended(
+def _final_solution(
     dual: SemiDual, here: SemiDual, x: Vector, v: Vector, status: Status, tol: float, nit: int, trace: Trace
 ) -> Solution:
     """The end as seen at the reg asked for: one more pass where the run stopped at another one."""
     before = trace.before - here.passes
     if here.reg != dual.reg:
         before, here, x = trace.before, dual.at(dual.reg, v), np.zeros_like(v)
-    found = here.found(x)
+    found = here.pass_at(x)
     error = float(np.abs(found.column - here.b).sum())
     return Solution(
-        here, x, found, error, _judged(status, error, tol), nit, math.ceil(before + here.passes), trace.columns()
+        here, x, found, error, _final_status(status, error, tol), nit, math.ceil(before + here.passes), trace.columns()
     )

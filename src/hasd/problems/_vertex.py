@@ -47,7 +47,7 @@ class Vertex:
         pull = weight * self.lengths
         return np.flatnonzero((weight > ACTIVE * weight.max(initial=0.0)) | (pull > ACTIVE * pull.max(initial=0.0)))
 
-    def unique(self, box: float) -> bool:
+    def is_unique(self, box: float) -> bool:
         """Whether as many constraints carry it as fix a point: rows, and coordinates at the edge of the box."""
         return self.support.size + np.count_nonzero(np.abs(self.step) > EDGE * box) > self.step.size
 
@@ -81,7 +81,7 @@ def lengths(Q: Matrix) -> Vector:
     return scipy.sparse.linalg.norm(Q, axis=1) if is_sparse(Q) else np.linalg.norm(Q, axis=1)
 
 
-def polished(Q: Matrix, r: Vector, s: Vector) -> Vector:
+def polishing_step(Q: Matrix, r: Vector, s: Vector) -> Vector:
     """The step that makes s_i (<q_i, step> + r_i) the same on all these rows: HiGHS leaves its tolerance there."""
     system = np.hstack((Q.toarray() if is_sparse(Q) else Q, -s[:, None]))
     return np.linalg.lstsq(system, -r, rcond=None)[0][:-1]

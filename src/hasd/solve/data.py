@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from .faults import Fault, bad, first_bad, name_list, quote, within
+from .faults import Fault, describe_bad, first_bad_index, name_list, quote, refuse_above_limit
 from .settings import Settings
 
 MASS_ERROR = 1e-9
@@ -223,7 +223,9 @@ def _matrix(
         name = table.names[j] if table.names and table.names[j] else f"column {j + 1}"
         values, levels = _measure(table, frame, j, words)
         shown = levels[1:] if intercept else levels
-        within(8.0 * len(frame) * (len(owners) + len(shown)), limit, f"{column(j, table.names)} as categories")
+        refuse_above_limit(
+            8.0 * len(frame) * (len(owners) + len(shown)), limit, f"{column(j, table.names)} as categories"
+        )
         blocks.append(
             values[:, None] == np.arange(len(levels))[len(levels) - len(shown) :] if levels else values[:, None]
         )
@@ -233,9 +235,9 @@ def _matrix(
             first = f"; {quote(levels[0])} is the one that all are compared with" if intercept else ""
             notes.append(f"The words in {column(j, table.names)} became {len(shown)} columns of 0 and 1{first}.")
     A = np.hstack(blocks, dtype=np.float64)
-    place = first_bad(A)
+    place = first_bad_index(A)
     if place is not None:
-        raise Fault(table.place(int(frame.index[place[0]]), owners[place[1]]), f"the cell is {bad(A[place])}")
+        raise Fault(table.place(int(frame.index[place[0]]), owners[place[1]]), f"the cell is {describe_bad(A[place])}")
     often = Counter(names)
     unique = (f"{name} (column {owners[k] + 1})" if often[name] > 1 else name for k, name in enumerate(names))
     return A, tuple(unique), notes

@@ -10,7 +10,7 @@ import zipfile
 from pathlib import Path
 
 from .data import Cost, Pair, Table, make_cost, make_pair
-from .faults import Fault, FileProblem, gist, within
+from .faults import Fault, FileProblem, gist, refuse_above_limit
 from .formats import READERS
 from .settings import Settings
 
@@ -60,7 +60,7 @@ def _check_file(name: str, limit: float) -> None:
         raise Fault("", "a pipe or a device; save it as a file")
     if status.st_size == 0:
         raise Fault("", "the file is empty")
-    within(status.st_size, limit, "")
+    refuse_above_limit(status.st_size, limit, "")
 
 
 def guess(name: str) -> str:

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.lib import format as npy
 
 from .data import NUMERIC, Cost, Names, Pair, Table, column, is_number, make_labels, select, with_masses
-from .faults import Fault, bad, first_bad, gist, name_list, quote, size, within
+from .faults import Fault, describe_bad, first_bad_index, gist, name_list, quote, refuse_above_limit, size
 from .settings import Settings
 
 MAX_LINE = 2**24
@@ -83,7 +83,7 @@ def read_lines(path: str, limit: float) -> Lines:
         raise Fault(place, f"not {encoding.removesuffix('-sig')} text; save it as UTF-8 ({gist(error)})") from None
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     lines, count = Lines([], []), text.count("\n")
-    within(8.0 * count, limit, f"{count} lines")
+    refuse_above_limit(8.0 * count, limit, f"{count} lines")
     for number, line in enumerate(text.split("\n"), 1):
         if len(line) > MAX_LINE or "\0" in line:
             raise Fault(f"line {number}", "binary data, not text" if "\0" in line else f"longer than {size(MAX_LINE)}")
@@ -123,7 +123,7 @@ def _parse_table(lines: Lines, settings: Settings) -> Table:
         if cells != width:  # pandas would fill the row up
             cut = "; is the file cut off there?" if cells < width and number == numbers[-1] else ""
             raise Fault(f"line {number}", f"{cells} cell{'s'[: cells != 1]} where the first line has {width}{cut}")
-    within(8.0 * width * len(texts), settings.max_memory, f"{len(texts)} rows, {width} columns")
+    refuse_above_limit(8.0 * width * len(texts), settings.max_memory, f"{len(texts)} rows, {width} columns")
     chosen, target, used = select(settings, names, width)
     exact = {"float_precision": "round_trip"} if "float_precision" in inspect.signature(pd.read_csv).parameters else {}
     form = {"sep": delimiter, "decimal": decimal, "header": None, "usecols": used, "skipinitialspace": True}
@@ -184,12 +184,12 @@ def _parse_sparse(lines: Lines, settings: Settings) -> Pair:
         raise _find_bad_row(lines, load) from None
     if not matrix.nnz:
         raise Fault("", "no index:value pair in any row; a table? then --format csv")
-    within(8.0 * VECTORS * matrix.shape[1], settings.max_memory, f"index {matrix.shape[1] - 1}")
+    refuse_above_limit(8.0 * VECTORS * matrix.shape[1], settings.max_memory, f"index {matrix.shape[1] - 1}")
     rows = np.repeat(lines.numbers, np.diff(matrix.indptr))
     for values, numbers, what in ((target, lines.numbers, "the row's number"), (matrix.data, rows, "a value")):
-        place = first_bad(values)
+        place = first_bad_index(values)
         if place is not None:
-            raise Fault(f"line {numbers[place[0]]}", f"{what} is {bad(values[place])}")
+            raise Fault(f"line {numbers[place[0]]}", f"{what} is {describe_bad(values[place])}")
     base = min(1, int(matrix.indices.min()))
     name, classes, notes = "the number that begins a row", None, ["Indices count from 0 in this file."][base:]
     if settings.problem == "logistic":
@@ -242,7 +242,7 @@ def read_array(stream: IO[bytes], total: int, place: str, limit: float) -> np.nd
     if dtype.kind not in NUMERIC or min(shape, default=0) < 0:
         raise Fault(place, f"no plain real numbers: {quote(str(dtype))}, shape {quote(str(shape))}")
     extent = math.prod(n or 1 for n in shape)  # an empty array's other dimensions must be within reach too
-    within(max(8, dtype.itemsize) * extent, limit, place)
+    refuse_above_limit(max(8, dtype.itemsize) * extent, limit, place)
     missing = start.tell() + dtype.itemsize * math.prod(shape) - total
     if missing:
         cut = f"cut off: {missing} bytes are missing"
@@ -271,9 +271,9 @@ def read_npz(path: str, settings: Settings) -> Table | Cost:
         raise Fault(f"array {quote(main)}", f"{A.ndim}-D, shape {A.shape}; a matrix with entries is needed")
     if cost:
         for name, values in arrays.items():
-            place = first_bad(values)
+            place = first_bad_index(values)
             if place is not None:
-                raise Fault(f"array '{name}', entry {[*place]} (from 0)", bad(values[place]))
+                raise Fault(f"array '{name}', entry {[*place]} (from 0)", describe_bad(values[place]))
         return with_masses(A, *(_find_vector(arrays, name, n) for name, n in zip("ab", A.shape, strict=True)))
     return _join(A, _find_vector(arrays, target, len(A)), target, settings)
 
@@ -320,7 +320,7 @@ def _find_members(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
 def _read_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, limit: float) -> np.ndarray:
     """One array, within the size that the archive declares for it."""
     place = f"array {quote(info.filename.removesuffix('.npy'))}"
-    within(info.file_size, limit, place)
+    refuse_above_limit(info.file_size, limit, place)
     try:
         with archive.open(info) as stream:
             return read_array(stream, info.file_size, place, limit)
@@ -356,9 +356,11 @@ def _check_footer(source: Any, names: tuple[str, ...], settings: Settings) -> tu
     if metadata.num_rows < 1 or not names or len({*names}) < len(names):
         raise Fault("", f"{metadata.num_rows} rows and {len(names)} columns, {len({*names})} names")
     chosen, target, used = select(settings, names, len(names))
-    within(8.0 * metadata.num_rows * len(used), settings.max_memory, f"{metadata.num_rows} rows, {len(used)} columns")
+    refuse_above_limit(
+        8.0 * metadata.num_rows * len(used), settings.max_memory, f"{metadata.num_rows} rows, {len(used)} columns"
+    )
     groups = sum(metadata.row_group(i).total_byte_size for i in range(metadata.num_row_groups))
-    within(groups, settings.max_memory, "the row groups")
+    refuse_above_limit(groups, settings.max_memory, "the row groups")
     for j in used:
         kind = source.schema_arrow.types[j]
         flat = kind.value_type if types.is_dictionary(kind) else kind

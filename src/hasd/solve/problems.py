@@ -15,7 +15,7 @@ from scipy.special import expit
 
 from .data import Cost, Pair
 from .settings import Settings
-from .waiting import waiting
+from .waiting import show_waiting
 
 ROWS = 1000
 """Rows of the trace, about: enough for a figure, however long the run."""
@@ -87,7 +87,11 @@ def solve(data: Pair | Cost, settings: Settings) -> FileSolution:
         "transport": _transport,
     }
     alive = settings.progress and settings.problem not in ("logistic", "lse")  # those two have a bar
-    with np.errstate(all="ignore"), warnings.catch_warnings(), waiting(alive, settings.problem, settings.time_limit):
+    with (
+        np.errstate(all="ignore"),
+        warnings.catch_warnings(),
+        show_waiting(alive, settings.problem, settings.time_limit),
+    ):
         warnings.simplefilter("ignore")  # the result says how it went
         found = solver[settings.problem](data, settings)
     res = found.res
@@ -149,9 +153,9 @@ def _logistic(data: Pair, settings: Settings) -> FileSolution:
     A = _matrix(data, settings)
     f = Logistic(A, data.b, ridge=ridge)
     if ridge > 0.0:  # then there is a minimiser
-        return _smooth(f, data, settings, {"ridge": ridge}, notes)
+        return _solve_smooth(f, data, settings, {"ridge": ridge}, notes)
     watch = SeparationWatch(A, data.b, math.inf if settings.time_limit is None else settings.time_limit)
-    found = _smooth(f, data, settings, {"ridge": ridge}, notes, watch)
+    found = _solve_smooth(f, data, settings, {"ridge": ridge}, notes, watch)
     watch.finish(found.res.x, found.tol)
     found = replace(found, nprod=found.nprod + watch.nprod)
     if watch.direction is None:
@@ -165,10 +169,10 @@ def _lse(data: Pair, settings: Settings) -> FileSolution:
 
     ridge, alpha = settings.ridge or 0.0, 1.0 if settings.alpha is None else settings.alpha
     f = LogSumExp(_matrix(data, settings), data.b, alpha=alpha, ridge=ridge)
-    return _smooth(f, data, settings, {"ridge": ridge, "alpha": alpha}, ())
+    return _solve_smooth(f, data, settings, {"ridge": ridge, "alpha": alpha}, ())
 
 
-def _smooth(
+def _solve_smooth(
     f: Any,
     data: Pair,
     settings: Settings,

@@ -6,7 +6,7 @@ import contextlib
 import os
 import sys
 
-from .faults import printable
+from .faults import make_printable
 
 
 def say(text: str) -> bool:
@@ -25,4 +25,4 @@ def say(text: str) -> bool:
 def complain(text: str) -> None:
     """One line on stderr; where that is full there is still the exit code."""
     with contextlib.suppress(OSError):
-        print(f"hasd: {printable(text)}", file=sys.stderr, flush=True)
+        print(f"hasd: {make_printable(text)}", file=sys.stderr, flush=True)

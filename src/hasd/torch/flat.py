@@ -25,16 +25,16 @@ class Flat:
         if not parameters:
             raise ValueError("there are no parameters")
         self.parameters = parameters
-        widest = reduce(torch.promote_types, (_real(p.detach()).dtype for p in parameters), torch.float32)
+        widest = reduce(torch.promote_types, (_as_real(p.detach()).dtype for p in parameters), torch.float32)
         self.dtype, self.device = widest, parameters[0].device
 
     def gather(self) -> torch.Tensor:
         """The parameters' values in a vector of our own."""
-        return self._joined([p.detach() for p in self.parameters])
+        return self._join([p.detach() for p in self.parameters])
 
     def gradient(self) -> torch.Tensor:
         """The parameters' gradients; 0 where there is none."""
-        return self._joined([torch.zeros_like(p) if p.grad is None else p.grad.detach() for p in self.parameters])
+        return self._join([torch.zeros_like(p) if p.grad is None else p.grad.detach() for p in self.parameters])
 
     def scatter(self, x: torch.Tensor) -> None:
         """Write the vector into the parameters."""
@@ -43,19 +43,19 @@ class Flat:
 
     def holds(self, x: torch.Tensor) -> bool:
         """Whether the parameters are what `scatter(x)` left."""
-        if x.shape[0] != sum(_real(p.detach()).numel() for p in self.parameters):
+        if x.shape[0] != sum(_as_real(p.detach()).numel() for p in self.parameters):
             return False
         return all(torch.equal(p, piece.to(p)) for p, piece in self._pieces(x))
 
-    def _joined(self, tensors: list[torch.Tensor]) -> torch.Tensor:
+    def _join(self, tensors: list[torch.Tensor]) -> torch.Tensor:
         dense = (t.to_dense() if t.layout is not torch.strided else t for t in tensors)
-        return torch.cat([_real(t).reshape(-1).to(self.device, self.dtype) for t in dense])
+        return torch.cat([_as_real(t).reshape(-1).to(self.device, self.dtype) for t in dense])
 
     def _pieces(self, x: torch.Tensor) -> list[tuple[torch.Tensor, torch.Tensor]]:
         """Each parameter with its part of x, in its shape."""
         pairs, start = [], 0
         for p in self.parameters:
-            shape = _real(p.detach()).shape
+            shape = _as_real(p.detach()).shape
             size = shape.numel()
             piece = x[start : start + size].reshape(shape)
             pairs.append((p, torch.view_as_complex(piece) if p.is_complex() else piece))
@@ -63,7 +63,7 @@ class Flat:
         return pairs
 
 
-def _real(tensor: torch.Tensor) -> torch.Tensor:
+def _as_real(tensor: torch.Tensor) -> torch.Tensor:
     return torch.view_as_real(tensor) if tensor.is_complex() else tensor
 
 

@@ -73,7 +73,7 @@ def minimize(
             raise TypeError(UNSEEN)
         return value.detach(), g.reshape(-1)
 
-    res = core(value_and_grad, x0.detach().reshape(-1), jac=True, callback=_reshaping(callback, shape), **options)
+    res = core(value_and_grad, x0.detach().reshape(-1), jac=True, callback=_reshape_for(callback, shape), **options)
     res.x, res.jac = res.x.reshape(shape), res.jac.reshape(shape)
     return res
 
@@ -88,7 +88,7 @@ def _check(value: Any) -> None:
         raise TypeError(UNSEEN)
 
 
-def _reshaping(callback: Callable[..., Any] | None, shape: torch.Size) -> Callable[..., Any] | None:
+def _reshape_for(callback: Callable[..., Any] | None, shape: torch.Size) -> Callable[..., Any] | None:
     """The user's callback with x in his shape, in either of SciPy's forms."""
     if callback is None or not callable(callback):
         return callback
