@@ -58,7 +58,7 @@ def __dir__() -> list[str]:
 
 
 def _is_installed(name: str) -> bool:
-    """Whether there is a library of that name; one that another put in its place may not tell."""
+    """Whether there is a library of that name; a loaded module without a spec, such as a test's stub, counts."""
     try:
         return find_spec(name) is not None
     except (ImportError, ValueError):

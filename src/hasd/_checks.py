@@ -34,12 +34,12 @@ def nearest_name(given: str, known: Iterable[str]) -> str | None:
     ('maxiter', None)
     """
     spelt = {name.lower(): name for name in known}
-    alike = get_close_matches(given.lower(), spelt, n=1, cutoff=0.7)  # at 0.6 interrupt is like inertia
+    alike = get_close_matches(given.lower(), spelt, n=1, cutoff=0.7)  # at 0.6 "interrupt" would pass for "inertia"
     return spelt[alike[0]] if alike else None
 
 
 def unknown_name_message(what: str, given: str, known: Iterable[str], otherwise: str) -> str:
-    """The message on a name that is not known: what was probably meant, and what there is.
+    """The message about an unknown name: which name was probably meant, and which are known.
 
     >>> unknown_name_message("option", "max_iter", ["maxiter"], "a method object carries its own options")
     "unknown option 'max_iter'; did you mean 'maxiter'? A method object carries its own options"
@@ -53,7 +53,7 @@ def unknown_name_message(what: str, given: str, known: Iterable[str], otherwise:
 
 
 def parameters(function: Callable[..., Any]) -> list[str]:
-    """The names that a function knows itself, those aside that its ``**options`` take.
+    """The names of a function's parameters, without its ``**options``.
 
     >>> parameters(lambda x, *, tol, **options: None)
     ['x', 'tol']
@@ -74,7 +74,7 @@ def number(name: str, value: Any, *, least: float, strict: bool = False, finite:
         raise TypeError(f"{name} must be a number, got {show_value(value)}")
     try:
         out = float(value)
-    except OverflowError:  # a whole number, of so many digits perhaps that Python does not print it
+    except OverflowError:  # a whole number; Python may refuse to print one of so many digits
         raise ValueError(f"{name} must be a number of at most 308 digits, got one of more") from None
     low = out <= least if strict else out < least
     if math.isnan(out) or low or (finite and math.isinf(out)):
@@ -94,11 +94,11 @@ def count(name: str, value: Any, *, least: int) -> float:
 
 
 SHOWN = 80
-"""Characters of somebody else's value that an error shows."""
+"""How many characters of a user's value an error shows."""
 
 
 def show_value(value: Any) -> str:
-    """What was given in place of a number, for an error message: on one line, and no more than that of it.
+    """The value for an error message: its repr on one line, cut to `SHOWN` characters.
 
     >>> show_value("two"), show_value(np.zeros((2, 2)))
     ("'two'", 'array([[0., 0.], [0., 0.]])')

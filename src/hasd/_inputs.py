@@ -29,7 +29,7 @@ from ._run.stopping import DEFAULT_TOL
 from .objectives._operators import refuse_other_library
 
 DEFAULT_MAXITER = 100_000
-"""Where the caller sets no limit at all."""
+"""The limit on iterations where the caller sets no limit at all."""
 
 
 DIFFERENTIATED = {
@@ -64,7 +64,7 @@ def limits(maxiter: Any, maxfun: Any, time_limit: Any) -> tuple[float, float, fl
 def start(x0: Any) -> Array:
     """A fresh 1-D floating-point copy of x0, in its own library."""
     if type(x0) is np.ndarray and x0.dtype == np.float64 and x0.ndim == 1 and x0.size > 0 and np.isfinite(x0).all():
-        return x0.copy()  # the common case at once
+        return x0.copy()  # the common case, without further checks
     array = _as_array(x0)
     xp = namespace(array)
     if xp.isdtype(array.dtype, "complex floating"):
@@ -125,7 +125,7 @@ def source(fun: Any, jac: Any, args: Any, x0: Array, mu: float = 0.0) -> Source:
         if model is not None:
             refuse_other_library(x0, model, "x0", "the objective's data")
         return ObjectiveSource(fun, mu=mu)
-    jac = None if jac is False else jac  # SciPy's way to say that there is none
+    jac = None if jac is False else jac  # SciPy's jac=False means that there is none
     if not callable(fun):
         raise TypeError(f"fun must be callable or an objective, got {type(fun).__name__}")
     if not (jac is None or jac is True or callable(jac)):
@@ -147,7 +147,7 @@ def strong_convexity(mu: Any, fun: Any, L: float | None) -> float:
 
 
 def rows(trace: Any) -> float:
-    """True: a row an iteration; False: none; a number: about so many."""
+    """How many rows a trace keeps: all for True, none for False, about as many as the number given."""
     if isinstance(trace, bool | np.bool_):
         return math.inf if trace else 0.0
     if trace is None:
@@ -156,7 +156,7 @@ def rows(trace: Any) -> float:
 
 
 def state_to_resume(state: Any, method: Any, x0: Array) -> State:
-    """A state to go on from, as far as can be told by looking at it."""
+    """The state to go on from, checked against the method and x0."""
     if not isinstance(state, State):
         raise TypeError(
             f"resume must be a checkpoint's path or the state of an earlier result, got {show_value(state)}"
@@ -171,7 +171,7 @@ def state_to_resume(state: Any, method: Any, x0: Array) -> State:
 
 
 def path(name: str, given: Any) -> Path:
-    """The file that is named; where that is a link, what it leads to, so that the two never differ."""
+    """The path given; links are followed, so that the file itself is replaced and not the link."""
     text = os.fspath(given)
     place = Path(text) if isinstance(text, str) else Path()
     if not place.name or "\0" in str(place):
@@ -181,7 +181,7 @@ def path(name: str, given: Any) -> Path:
 
 
 def _refuse_too_long(name: str, place: Path) -> None:
-    """Only the file system knows what it takes for too long."""
+    """Refuse a name that the file system finds too long, by asking it."""
     try:
         os.lstat(place)
     except OSError as error:
@@ -190,7 +190,7 @@ def _refuse_too_long(name: str, place: Path) -> None:
 
 
 def checkpoint(given: Any, every: Any) -> tuple[Path, int]:
-    """Where to write the run, and every how many iterations; the folder must be there, and nobody else's file."""
+    """Where to write the run, and every how many iterations.  The folder must exist; no other file is overwritten."""
     if not isinstance(given, str | os.PathLike):
         raise TypeError(f"checkpoint must be a path, got {show_value(given)}")
     place = path("checkpoint", given)
@@ -208,7 +208,7 @@ def checkpoint(given: Any, every: Any) -> tuple[Path, int]:
 
 
 def check_requirements(method: Any, traits: MethodTraits, objective: ObjectiveTraits, fun: Any, mu: float) -> None:
-    """What a method declares that it needs of the problem."""
+    """Refuse a problem that lacks what the method declares that it needs."""
     if traits.needs_mu and mu == 0.0:
         raise ValueError(f"method {method.name!r} needs mu > 0: give mu=, or an objective with a ridge")
     if traits.needs_images and not objective.has_images:

@@ -272,7 +272,7 @@ def _set_up(
     mu: Any,
     options: dict[str, Any],
 ) -> SetUp:
-    """Check what describes the problem, as the caller was given it; nothing is evaluated."""
+    """Check the arguments that describe the problem; nothing is evaluated."""
     x_start = inputs.start(x0)
     chosen, why = _method(caller, method, options, fun, p, L)
     smoothness = None if L is None else inputs.number("L", L, least=0.0, strict=True)
@@ -289,7 +289,7 @@ def _set_up(
 def _method(
     caller: Callable[..., Any], method: Any, options: dict[str, Any], fun: Any, p: Any, L: Any
 ) -> tuple[Method, str]:
-    """The method, and why "auto" took it: a norm or a constant that is given is meant for the method they govern."""
+    """The method, and why "auto" took it: where p or L is given, the method that uses them."""
     if isinstance(method, str):
         name, why = method, ""
         if method == "auto":
@@ -306,7 +306,7 @@ def _method(
 class Begun(NamedTuple):
     """Where a run begins."""
 
-    at: Evaluation | Run | tuple[Evaluation, Status]  # with a status where x0 is no start
+    at: Evaluation | Run | tuple[Evaluation, Status]  # with a status where the run cannot start at x0
     file: Path | None = None  # the file that holds it, if one does
 
 
@@ -332,7 +332,7 @@ def _begin(resume: Any, fun: Any, setup: SetUp, problem: Problem, album: Album) 
 
 
 def _finish_despite_interrupt(finish: Callable[[], Result]) -> Result:
-    """The end of a run that Ctrl-C is to return the result of: the first one begins it anew, a second is raised."""
+    """Finish a run that Ctrl-C shall not abort: after a first Ctrl-C finish once more; a second one is raised."""
     try:
         return finish()
     except KeyboardInterrupt:
@@ -340,7 +340,7 @@ def _finish_despite_interrupt(finish: Callable[[], Result]) -> Result:
 
 
 def _saver(path: Path | None, every: int, begun: Begun, album: Album, method: Method) -> checkpoints.Saver | None:
-    """What writes the run to disk, if it is to be written; what it comes from is there already."""
+    """What writes the run to disk, if it is to be written; a state read from that file is not written again."""
     if path is None:
         return None
     saver = checkpoints.Saver(path, every, album, method)
@@ -352,7 +352,7 @@ def _saver(path: Path | None, every: int, begun: Begun, album: Album, method: Me
 
 
 def _first_evaluation(oracle: Oracle, setup: SetUp) -> Evaluation | tuple[Evaluation, Status]:
-    """The evaluation at x0; with a status where it is no start."""
+    """The evaluation at x0; with a status where the run cannot start there."""
     x0 = setup.x0
     try:
         e = oracle.evaluate(to_float64(x0) if setup.in_double else x0)

@@ -33,15 +33,15 @@ RENAMED = {
 
 
 def unwrap(fun: Any, jac: Any) -> tuple[Any, Any]:
-    """The user's own function again, where SciPy wrapped one that returns (f, g): calls are then counted exactly."""
-    kind = type(fun)  # the class is private to SciPy: known by its name, and should that change, the wrapper works too
+    """The user's own function, where SciPy wrapped one that returns (f, g), so that calls are counted exactly."""
+    kind = type(fun)  # SciPy's class is private, hence the test by name; without a match the wrapper works too
     if kind.__name__ == "MemoizeJac" and kind.__module__.startswith("scipy.") and jac == fun.derivative:
         return fun.fun, True
     return fun, jac
 
 
 def refuse_foreign(bounds: Any, constraints: Any, options: dict[str, Any]) -> None:
-    """What SciPy's minimize knows and this one does not, said plainly."""
+    """Refuse arguments that SciPy's minimize takes and this one does not, and say what to do instead."""
     if bounds is not None and _has_finite_bound(bounds):
         raise ValueError("bounds must not be given: hasd minimises without bounds; L-BFGS-B takes them")
     if constraints is not None and not (isinstance(constraints, Sized) and len(constraints) == 0):
@@ -54,7 +54,7 @@ def refuse_foreign(bounds: Any, constraints: Any, options: dict[str, Any]) -> No
 
 
 def _has_finite_bound(bounds: Any) -> bool:
-    """Whether some bound is finite; what cannot be read counts as one."""
+    """Whether some bound is finite; bounds that cannot be read count as finite."""
     try:
         lower, upper = (bounds.lb, bounds.ub) if hasattr(bounds, "lb") else zip(*bounds, strict=True)
         low, high = np.array(lower, dtype=float), np.array(upper, dtype=float)  # None becomes NaN
@@ -91,7 +91,7 @@ def wants_result(given: Callable[..., Any]) -> bool:
     """Whether a callback is of SciPy's newer form, which takes ``intermediate_result``."""
     try:
         return set(inspect.signature(given).parameters) == {"intermediate_result"}
-    except (TypeError, ValueError):  # some built-ins do not tell
+    except (TypeError, ValueError):  # some built-in functions have no signature
         return False
 
 

@@ -28,7 +28,7 @@ def namespace(x: Array) -> Any:
 def is_foreign(x: Any) -> bool:
     """Whether x is an array that is worked on in its own library: of PyTorch, JAX, CuPy, not of NumPy.
 
-    What is lazy or sparse cannot be stepped through; NumPy is asked to make an array of it, as of a list.
+    Lazy and sparse arrays do not count: they are converted to NumPy, as a list is.
 
     >>> is_foreign(np.zeros(2)), is_foreign([1.0])
     (False, False)
@@ -48,7 +48,7 @@ def library(x: Any) -> str:
 
 
 def as_numpy(x: Any, name: str) -> Any:
-    """What the user gave by that name, in an array of NumPy's own kind."""
+    """The user's argument of that name as a plain NumPy array; masked entries are refused."""
     if type(x) is np.ndarray:
         return x
     refuse_masked(x, name)
@@ -59,7 +59,7 @@ def as_numpy(x: Any, name: str) -> Any:
 
 
 def refuse_masked(x: Any, name: str) -> None:
-    """Masked entries hide what is no data; a masked array that hides nothing is an array like any other.
+    """Refuse an array with masked entries; a masked array without any is an array like any other.
 
     >>> refuse_masked(np.ma.masked_array([1.0, 2.0], mask=[False, True]), "b")
     Traceback (most recent call last):
@@ -74,7 +74,7 @@ def refuse_masked(x: Any, name: str) -> None:
 
 
 def _masked_position(x: Any) -> tuple[int, ...] | None:
-    """Where its first masked entry is, also in lists, whose masks NumPy would drop; None where nothing is masked."""
+    """The index of the first masked entry, also within lists (NumPy would drop their masks); None without one."""
     if isinstance(x, np.ma.MaskedArray) and np.ma.is_masked(x):
         return tuple(int(i) for i in np.argwhere(x.mask)[0])
     if isinstance(x, list | tuple):
@@ -114,11 +114,11 @@ def to_host(x: Any) -> Any:
     """A foreign array in NumPy, in its own precision; anything else as it is."""
     if not is_foreign(x):
         return x
-    if is_torch_array(x) or array_api_compat.is_cupy_array(x):  # whose words for it the standard does not know
+    if is_torch_array(x) or array_api_compat.is_cupy_array(x):  # the standard does not say how they do this
         return np.asarray(to_device(detach(x), "cpu"))
     try:
         return np.asarray(x)
-    except RuntimeError:  # on another device
+    except RuntimeError:  # x is on another device
         return np.from_dlpack(x, device="cpu")
 
 
@@ -139,7 +139,7 @@ def zeros(length: int, model: Array) -> Array:
 
 
 def write_into(array: Array, where: Any, value: Array) -> Array:
-    """The array with a part replaced: itself, or a new one where the library has none that can be written to."""
+    """The array with a part replaced, in place where the library's arrays can be written to, else in a new one."""
     if array_api_compat.is_writeable_array(array):
         array[where] = value
         return array
@@ -152,7 +152,7 @@ def vanishes(x: Array) -> bool:
 
 
 def apply_in_place(name: str, x: Array) -> Array:
-    """The function of that name at x, in x's own memory where the library can: x must be nobody else's."""
+    """The function of that name at x, computed in x's own memory where the library can: nobody else may hold x."""
     return getattr(np, name)(x, out=x) if type(x) is np.ndarray else getattr(namespace(x), name)(x)
 
 
@@ -162,12 +162,12 @@ def total(x: Array) -> float:
 
 
 def largest_entry(x: Array) -> float:
-    """The largest entry; NaN where there is one."""
+    """The largest entry; NaN where an entry is NaN."""
     return float(x.max()) if type(x) is np.ndarray else float(namespace(x).max(x))
 
 
 def extreme_entries(x: Array) -> tuple[float, float]:
-    """The least and the largest entry; NaN where there is one, and of an empty array."""
+    """The least and the largest entry; NaN where an entry is NaN, and for an empty array."""
     if math.prod(x.shape) == 0:
         return math.nan, math.nan
     if type(x) is np.ndarray:

@@ -23,10 +23,10 @@ from .arrays import Array, largest_size, namespace, resolution
 SAFE, SAFE_SINGLE = 1e-200, 1e-25
 """Squares between this and its inverse are free of underflow and overflow; the same in float32."""
 POWER, POWER_SINGLE = 1000, 100
-"""Powers of two up to this, and their inverses, bring a vector to a size where its squares are."""
+"""A vector is scaled by powers of two up to this, or their inverses, to a size where its squares are safe."""
 FAINT, LIFT = 2.0**-800, 2.0**900
-"""Where all of a function's numbers are below the one, their products with steps may underflow; the other, a power of
-two, lifts them to where that cannot happen, and changes no other bit of them."""
+"""Where all of a function's numbers are below FAINT, their products with steps may underflow.  Multiplied by LIFT they
+cannot; as it is a power of two, no digit of them changes."""
 
 
 @runtime_checkable
@@ -64,7 +64,7 @@ def norm2(x: Array) -> float:
     """
     # unlike ndarray.dot, vdot does not warn of an overflow, which is dealt with below
     squared = float(np.vdot(x, x)) if type(x) is np.ndarray else dot(x, x)
-    if SAFE_SINGLE < squared < 1.0 / SAFE_SINGLE:  # at once where it is safe in either precision
+    if SAFE_SINGLE < squared < 1.0 / SAFE_SINGLE:  # safe in either precision: no scaling is needed
         return math.sqrt(squared)
     double = (type(x) is np.ndarray and x.dtype == np.float64) or resolution(x) <= 2.0**-52
     safe = SAFE if double else SAFE_SINGLE

@@ -26,7 +26,7 @@ from .identity import refuse_other
 from .packing import Packed, pack, state_classes, unpack
 
 FORMAT = 4
-"""Raised whenever a file of the last version could be misread."""
+"""The version of the format; it goes up whenever a file of an older version could be misread."""
 MEMBERS = ("about.npy", "checksum.npy", "a0.npy")
 """What every checkpoint holds; the first of them comes first in the file."""
 
@@ -37,19 +37,19 @@ class Unreadable(Exception):
 
 @dataclass
 class Saver:
-    """Writes a run to disk every so many iterations; a disk that is full is warned of once."""
+    """Writes a run to disk every so many iterations; if writing fails, it warns once."""
 
     path: Path
     every: int  # iterations
     album: Album
     method: Any  # whose states they are
     written: int = -1  # the newest iteration on disk
-    whole: bool = False  # whether the file that is there is known to be good: only such a one is worth keeping
+    whole: bool = False  # whether the present file is known to be good: only then is it kept
     failed: bool = False
     newest: tuple[State, Picture] | None = None  # the run when it last was between two iterations
 
     def __post_init__(self) -> None:
-        """Clear away what killed runs left."""
+        """Remove the half-written files of killed runs."""
         sweep(self.path)
 
     def take_picture(self, run: Run) -> None:
@@ -57,7 +57,7 @@ class Saver:
         self.newest = run.state, self.album.take(run)
 
     def __call__(self, run: Run) -> None:
-        """Write where one is due."""
+        """Write a checkpoint where one is due."""
         if run.state.iteration % self.every == 0:
             self.write_now()
 
@@ -80,7 +80,7 @@ class Saver:
 
 
 def write(path: Path, state: State, picture: Picture, method: Any, *, keep: bool) -> None:
-    """One file in place of the last, which becomes the one before if it is to be kept."""
+    """Replace the checkpoint by a new one; with `keep`, the old one stays as the previous version."""
     trace = dict(picture.trace)
     rows = trace["table"][: trace.pop("length")]
     trace["table"] = np.array(rows, dtype=np.float64).reshape(-1, len(COLUMNS))
@@ -111,7 +111,7 @@ class Read(NamedTuple):
 
 
 def read(path: Path, configuration: dict[str, Any], method: Any, x0: Array) -> Read:
-    """The newest readable one of the pair, if it belongs to this run; arrays as x0 is."""
+    """The newer readable one of the two files, if it belongs to this run; arrays are in x0's library."""
     newest = True
     try:
         about, columns = _contents(path)
@@ -153,7 +153,7 @@ def _contents(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         raise
     except OSError as error:
         raise Unreadable(f"{path} is no checkpoint, or damaged ({error.strerror or error})") from error
-    except Exception as error:  # of the zip, zlib, header and shape of bytes that may be any
+    except Exception as error:  # damaged bytes may raise anything in zipfile, zlib and NumPy
         raise Unreadable(f"{path} is no checkpoint, or damaged") from error
     if not fits:
         raise Unreadable(f"{path} is damaged: its checksum does not fit")
@@ -168,13 +168,13 @@ def is_intact(path: Path) -> bool:
         _contents(path)
     except (Unreadable, FileNotFoundError):
         return False
-    except ValueError:  # of another format
+    except ValueError:  # undamaged, but of another format
         return True
     return True
 
 
 def is_checkpoint(path: Path) -> bool:
-    """Whether the file is, or before some damage was, a checkpoint; an empty one is nobody's."""
+    """Whether the file is a checkpoint, or was one before it was damaged; an empty file counts as none."""
     if not path.is_file():
         return False
     try:
@@ -184,5 +184,5 @@ def is_checkpoint(path: Path) -> bool:
             return len(set(MEMBERS).intersection(archive.namelist())) >= 2
     except OSError:
         return False
-    except Exception:  # no archive, or the end of one is damaged, where its table of contents is
+    except Exception:  # not a zip archive, or one whose end, with the table of contents, is damaged
         return not head or MEMBERS[0].encode() in head

@@ -134,7 +134,7 @@ class Certificate:
 
     @property
     def _upper(self) -> float:
-        """What the true f(x) is certainly not above."""
+        """An upper bound on the true f(x): the value with what it may be off by."""
         return self.cut.f + self.cut.value_doubt(self.bend)
 
     def _radius(self, radius: float | None) -> float | None:
@@ -157,7 +157,7 @@ class Certificate:
         return self._lower(radius) > self._upper or self.cut.gap(radius, self.mu, self.bend) < 0.0
 
     def _smallest_radius(self, low: float) -> float:
-        """The least radius, from one that is contradicted upwards, that is not; lower bounds fall as it grows."""
+        """The smallest radius above `low` that the run does not contradict, by bisection: the bounds fall with it."""
         high = max(2.0 * low, self.cut.away, math.ulp(0.0))
         while self.contradicts(high) and math.isfinite(high):
             low, high = high, 2.0 * high
@@ -167,7 +167,7 @@ class Certificate:
         return high
 
     def gap(self, radius: float | None = None) -> float:
-        """f(x) minus the best lower bound, with what f(x) itself may be off by, or what the slope at x proves."""
+        """f(x), with what it may be off by, minus the best lower bound; or what the slope at x proves, if less."""
         lower = self.lower(radius)
         if self.withdrawn or (radius is None and self.radius is None and self.contradicts(None)):
             return math.inf
@@ -175,7 +175,7 @@ class Certificate:
         return math.inf if math.isnan(gap) else gap
 
     def charge(self, radius: float | None = None) -> float:
-        """How much of ``gap(radius)`` is there on account of rounding: it would be so much less in exact arithmetic."""
+        """How much of ``gap(radius)`` is due to rounding: in exact arithmetic it would be less by this much."""
         radius, gap = self._radius(radius), self.gap(radius)
         if self.withdrawn:
             return math.inf

@@ -55,7 +55,7 @@ class Oracle:
         return time.perf_counter() >= self.deadline
 
     def _check_budget(self, x: Array | None = None) -> None:
-        """Refuse what would be beyond a limit: value and gradient at x, or one evaluation."""
+        """Stop where value and gradient at x (None: one evaluation) would go beyond a limit."""
         if self.maxfun < math.inf:
             price = 1 if x is None else self.source.price(x)
             if self.counts[0] + price > self.maxfun:
@@ -90,8 +90,8 @@ class Oracle:
     def evaluation(self, x: Array, f: float, g: Array, image: float | None = None) -> Evaluation:
         """The function at x, with the precision it was computed in and what it may be off by."""
         e = Evaluation(x, f, g, self.source.precision)
-        e.__dict__["doubt"] = self.source.doubt(e, image)  # which depends on the norms that the evaluation keeps
-        if image is not None and self.source.by_curvature and e.finite:  # a method's own, on images of an operator
+        e.__dict__["doubt"] = self.source.doubt(e, image)  # set last: the doubt uses the norms that e caches
+        if image is not None and self.source.by_curvature and e.finite:  # a method made it from an operator's images
             self.bend = self.bend.with_evaluation(e)
         return e
 
@@ -105,7 +105,7 @@ class Oracle:
         return self._call_off_the_books(lambda: self.evaluation(x, *self.source.value_and_grad(x)))
 
     def probe(self, e: Evaluation) -> None:
-        """See some curvature of a function of the user's that was evaluated at one point only."""
+        """Evaluate a user's function at a second point, where it was at one only, so that some curvature is seen."""
         if e.finite and self.source.by_curvature and self.bend.pairs == 0 and not self.exhausted:
             step = e.eps ** (1.0 / 3.0) * max(1.0, e.size) / math.sqrt(e.x.shape[0])
             there = self.record(e.x + step)

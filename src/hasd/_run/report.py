@@ -51,7 +51,7 @@ class Result(OptimizeResult):
     """
 
     def __repr__(self) -> str:
-        """One screen: no long arrays, nothing that is not known."""
+        """The fields on one screen: long arrays and unknown values are left out."""
         others = [name for name in self if name not in (*FIRST, *LAST, *UNPRINTED)]
         lines = {name: _short_text(self[name]) for name in (*FIRST, *others, *LAST) if name in self}
         if self.get("trace"):
@@ -92,7 +92,7 @@ class Result(OptimizeResult):
 
 
 def _short_text(value: Any) -> str:
-    """A field on one line; empty where it says nothing."""
+    """A field on one line; empty for None, NaN and infinity."""
     if value is None or (isinstance(value, float) and (math.isnan(value) or math.isinf(value))):
         return ""
     if isinstance(value, float):

@@ -44,7 +44,7 @@ class Source(Protocol):
         ...
 
     def value_and_grad(self, x: Array, deadline: float = math.inf) -> tuple[float, Array]:
-        """f(x) and grad f(x); what takes several evaluations begins none of them after the deadline."""
+        """f(x) and grad f(x); where that takes several evaluations, none begins after the deadline."""
         ...
 
     def charge(self) -> None:
@@ -133,8 +133,8 @@ def as_gradient(value: Any, x: Array) -> Array:
 
 
 def _narrow_copy(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """A copy in that type.  What is not 0 does not become 0: a gradient that vanishes says that x is a minimiser."""
-    with np.errstate(all="ignore"):  # too large for the type: inf, and the trial is rejected
+    """A copy in that type.  Nonzero entries stay nonzero: a gradient of 0 would say that x is a minimiser."""
+    with np.errstate(all="ignore"):  # an entry too large for the type becomes inf, and the trial is rejected
         narrow = np.array(array, dtype=dtype)
     if array.dtype != dtype and (lost := (narrow == 0.0) & (array != 0.0)).any():
         narrow[lost] = np.copysign(np.finfo(dtype).smallest_subnormal, array[lost])
@@ -142,7 +142,7 @@ def _narrow_copy(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
 
 
 def _step(size: Any, eps: float) -> Any:
-    """Over how far the difference in one variable of that size is taken."""
+    """The step of the finite difference in a variable of that size."""
     return math.sqrt(eps) * np.maximum(1.0, size)
 
 
@@ -160,14 +160,14 @@ class BlackBox:
     by_curvature: ClassVar[bool] = True
 
     def doubt(self, e: Evaluation, image: float | None = None) -> Doubt:
-        """That of a user's function, with what differences add."""
+        """The doubt of a user's function, with what finite differences add."""
         if self.jac is not None:
             return doubt_of_function(e.f, e.norm2, e.size, e.x.shape[0], e.eps)
         at = sizes_of(e, self.precision)
         return doubt_of_differences(at, _step(0.0, at.eps), _step(at.top, at.eps))
 
     def sharpen(self, e: Evaluation) -> None:
-        """Of a user's function nothing more can be had."""
+        """None: a user's function cannot be evaluated more accurately."""
 
     def price(self, x: Array) -> int:
         """Evaluations of fun that value and gradient together take."""
@@ -217,16 +217,16 @@ class BlackBox:
         return f, g
 
     def _gradient(self, value: Any, x: Array) -> Array:
-        """The gradient like x; one in coarser numbers tells that the function is computed in such."""
+        """The gradient in x's type; where it came in a coarser one, so is the function taken to be computed."""
         if getattr(value, "dtype", x.dtype) != x.dtype and _is_floating(value):
             self.precision = max(self.precision, resolution(detach(value)))
         return as_gradient(value, x)
 
     def _differences(self, x: Array, f: float, deadline: float) -> Array:
-        """The slopes of chords of f: one more evaluation for each variable."""
+        """The gradient by forward differences: one more evaluation for each variable."""
         start = to_numpy(x).astype(np.float64)
         step = _step(np.abs(start), resolution(x))
-        step = to_numpy(convert_like(start + step, x)) - start  # as x's own numbers will have it
+        step = to_numpy(convert_like(start + step, x)) - start  # the step as x's precision rounds it
         known = [f]  # SciPy asks for f(x) first, which is known
 
         def value(y: np.ndarray) -> float:
@@ -239,14 +239,14 @@ class BlackBox:
                 raise _Carried(error) from error
 
         try:
-            with np.errstate(invalid="ignore"):  # inf - inf near a pole: a NaN slope, rejected like any other
+            with np.errstate(invalid="ignore"):  # inf - inf near a pole gives a NaN slope, and the trial is rejected
                 return approx_fprime(start, value, step)
         except _Carried as carried:
             raise carried.error from None
 
 
 class _Carried(Exception):
-    """A StopIteration of the user's on its way through SciPy, whose loops would take it for their own end."""
+    """Carries a StopIteration of the user's through SciPy, whose loops would take it for their own end."""
 
     def __init__(self, error: StopIteration):
         super().__init__()
@@ -262,7 +262,7 @@ class ObjectiveSource:
     njev: int = 0
     mu: float = 0.0  # strong convexity that the user vouches for
     precision: float = field(init=False)  # that of products with the objective's matrix
-    by_curvature: bool = field(init=False)  # where its data do not tell
+    by_curvature: bool = field(init=False)  # true where its data do not tell
 
     def __post_init__(self) -> None:
         """Count from zero, whatever the caller did with the objective before."""
@@ -271,14 +271,14 @@ class ObjectiveSource:
         self.by_curvature = self.objective.doubt(Sizes(0.0, 0.0, 0.0, 0.0, 1, 0.0)) is None
 
     def doubt(self, e: Evaluation, image: float | None = None) -> Doubt:
-        """From the objective's data, or where they do not tell as for any function."""
+        """The doubt from the objective's data; where these do not tell, as for any function."""
         known = self.objective.doubt(sizes_of(e), image)
         if known is None:
             return doubt_of_function(e.f, e.norm2, e.size, e.x.shape[0], e.eps)
         return self._doubt_for_cuts(known)
 
     def _doubt_for_cuts(self, doubt: Doubt) -> Doubt:
-        """A cut with more curvature than the ridge's needs the gradient at x itself, not at an image nearby."""
+        """The doubt for cuts: with more curvature than the ridge's they need the gradient at x, not at its image."""
         return doubt._replace(slope=doubt.true, shift=math.inf) if self.mu > self.objective.ridge else doubt
 
     def sharpen(self, e: Evaluation) -> Evaluation | None:

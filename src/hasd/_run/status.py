@@ -50,6 +50,6 @@ class Stop(Exception):
     """Raised inside a step that cannot be completed; carries the status.  Never leaves the loop."""
 
     def __init__(self, status: Status):
-        """Remember why."""
+        """Keep the status."""
         super().__init__(status.message)
         self.status = status

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from .bounds import Bounds
 
 DEFAULT_TOL = 1e-6
-"""Where the user asks for nothing else."""
+"""The relative tolerance on the gradient where the user gives none."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Tolerances:
 
     @property
     def success(self) -> Status:
-        """What a run that met them ended with."""
+        """The status of a run that met them."""
         return Status.GAP if self.gap else Status.CONVERGED
 
     def __call__(self, state: State) -> Status | None:
@@ -50,7 +50,7 @@ class Tolerances:
         return self.success if not self.gap or self.bounds.is_closed_at(state.at, state.origin) else None
 
     def are_met(self, problem: Problem, state: State, e: Evaluation) -> bool:
-        """Whether they are met by what is handed back, whatever cached images or numbers of more digits said."""
+        """Whether the returned evaluation meets them; cached images or a finer precision may have said otherwise."""
         if not e.finite or (self.gap and not self.bounds.is_closed_at(e, state.origin)):
             return False
         if e.norm2 == 0.0 or (self.gap and not self.gradient):

@@ -38,7 +38,7 @@ REGISTRY: dict[str, Callable[..., Method]] = {
 }
 
 CHEAP_ROW = 48
-"""Entries a row below which a product with A costs no more than a pass over the subspace's images."""
+"""With fewer entries a row than this, a product with A costs no more than a pass over the subspace's images."""
 
 
 def choose(objective: Any) -> tuple[str, str]:

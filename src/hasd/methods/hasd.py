@@ -82,7 +82,7 @@ class HASDMethod:
     default_p: float = math.inf
 
     def __post_init__(self) -> None:
-        """Refuse flags that are none, and a rho that is not positive."""
+        """Refuse flags that are not True or False, and a rho that is not positive."""
         check_flag("raise_L", self.raise_L)
         check_flag("restart", self.restart)
         if self.rho is not None:
@@ -113,7 +113,7 @@ class HASDMethod:
         return moved
 
     def _move_with_declared(self, problem: Problem, state: State) -> Move:
-        """The search on rho; repeated with a larger L where the new gradient disproves the old one."""
+        """Search rho, and search again with a larger L while the new gradient disproves the old L."""
         L, note, trials = max(state.L, problem.L or 0.0), state.note, 0
         while True:
             found = self._search(problem, state, L)
@@ -146,13 +146,13 @@ class HASDMethod:
         if self.rho is not None:
             c, trial = residual(self.rho)
             return Found(self.rho, c, None if math.isnan(c) else trial, 1, Ending.FOUND)
-        if state.iteration == 0:  # nothing to aim for: the smallest admissible rho can be read off
+        if state.iteration == 0:  # y_0 does not depend on rho: take the smallest admissible one
             rho = WINDOW[0] / problem.gain(state.at) ** 2
             return Found(rho, WINDOW[0], residual(rho)[1], 1, Ending.FOUND)
         return search(residual, AIM / state.gain**2, WINDOW, target=AIM)
 
     def _move_with_backtracking(self, problem: Problem, state: State) -> Move:
-        """The largest certified weight; y anew with a larger rho while the weight falls short of the rule's."""
+        """Take the largest certified weight; while it is below half the rule's, try y with a larger rho."""
         estimate, L = state.estimate, state.L_next
         rho = state.rho if state.iteration else 1.0 / problem.gain(state.at) ** 2
         for trials in range(1, NONFINITE_LIMIT + 1):
@@ -168,7 +168,7 @@ class HASDMethod:
             rule = weight(estimate, step.L, max(rho, safe))
             a = estimate.largest_root(e, step.f)
             enough = a >= 0.5 * rule
-            if enough or (rho >= safe and L >= step.L):  # the latter: the proof gives the rule where rounding hides it
+            if enough or (rho >= safe and L >= step.L):  # then the proof gives the rule, and rounding hid it
                 a = a if enough else rule
                 A = estimate.weight + a
                 scale = unit(A)  # as in Estimate.share
@@ -186,9 +186,9 @@ def _new_epoch(state: State) -> State:
 
 
 def _repair_estimate(problem: Problem, state: State) -> State:
-    """After L proved too small f(x_t) may exceed what was promised: scale the cuts until A_t f(x_t) <= min psi_t again.
+    """Scale the cuts so that A_t f(x_t) <= min psi_t holds again: with too small an L, f(x_t) may be too high for it.
 
-    Where no scale does, begin anew at the best point seen.
+    Where no scale is enough, begin a new epoch at the best point seen.
     """
     estimate = state.estimate.rescale(problem.oracle.value(state.x))
     if estimate.weight > 0.0 or problem.oracle.best is None:

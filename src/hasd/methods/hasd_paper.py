@@ -50,7 +50,7 @@ class Trial(NamedTuple):
     a: float  # its weight
     e: Evaluation  # at x_{t+1}
     L: float  # the constant the step was made with
-    spoilt: float  # the factor in it that is owed to non-finite trials
+    spoilt: float  # the factor in it that is due to non-finite trials
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class HASDPaper:
         jumped = "The search for rho met a jump of the residual; the side that keeps Lemma 2 was taken."
         own = {
             "L": L,
-            "L_next": problem.L or 0.9 * L / spoilt,  # slowly down; Lemma 1's inequality brings it up again
+            "L_next": problem.L or 0.9 * L / spoilt,  # L falls slowly; Lemma 1's inequality raises it again
             "rho": found.u,
             "note": jumped if found.ending is Ending.JUMP else state.note,
         }
@@ -123,11 +123,11 @@ class HASDPaper:
         return search(residual, rho_of(0.5), WINDOW, bisect=bisect)
 
     def _descend(self, problem: Problem, y: Evaluation, L: float) -> tuple[Evaluation, float, float]:
-        """x+ = y - s_p(g)/(2L), the L that is enough for Lemma 1, and its factor owed to non-finite trials."""
+        """x+ = y - s_p(g)/(2L), an L for which Lemma 1 holds, and the factor in it due to non-finite trials."""
         geometry = problem.geometry
         if math.isnan(L):
             L = geometry.dual_norm(y.g) / (2.0 * max(1.0, geometry.norm(y.x)))
-        L = max(L, math.ulp(0.0))  # a curvature below all numbers is not 0
+        L = max(L, math.ulp(0.0))  # an L that underflowed to 0 is taken for the smallest number
         s, nonfinite, spoilt = geometry.steepest(y.g), 0, 1.0
         if is_exhausted(problem, y, 2.0 * L):
             raise Stop(Status.PRECISION)

@@ -35,10 +35,10 @@ from ._line_search import BlackBoxLine, ImageLine, Line, evaluate_image, wolfe
 from .base import IDLE, UNTRIED, Standing, add_cut, advance, evaluate_anew, first_state
 
 VAST = 1e15
-"""Times |f(x_0)|, and its square times the size of x_0, beyond which a run may be called endless.  Where the gradient
-has been nothing but rounding for a while, or no step is found, so many times the size of x_0 is far enough."""
+"""A run may be called endless where |f| > VAST |f(x_0)| and x is VAST^2 times the size of x_0 away from x_0.  Where the
+gradient has been nothing but rounding for a while, or no step is found, VAST times is far enough."""
 REFRESH = 100
-"""Iterations after which a cached image is made anew from x."""
+"""Iterations after which a cached image is computed again from x."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -73,13 +73,13 @@ class HASDQN:
         return QNState(**first_state(problem, start, problem.mu), point=point, first=start.f)
 
     def step(self, problem: Problem, state: State) -> QNState:
-        """One iteration: from the pairs kept, and where that direction fails from the gradient alone."""
+        """One iteration along the quasi-Newton direction; where that fails, along the negative gradient."""
         assert isinstance(state, QNState)
         e = state.at
         if _falls_endlessly(state):
             raise Stop(Status.UNBOUNDED)
         for pairs in (state.pairs, NO_PAIRS) if state.pairs else (NO_PAIRS,):
-            d = -pairs.times(e.g) if pairs else e.g / -e.norm2  # of length 1: its slope is no square of g
+            d = -pairs.times(e.g) if pairs else e.g / -e.norm2  # of length 1, so that no square of ||g|| is taken
             slope = dot(e.g, d)
             line: Line
             if state.point is None:
@@ -111,14 +111,14 @@ class HASDQN:
 
 
 def _slope_noise(state: QNState, d: Array) -> float:
-    """The slope along d that the gradient's rounding explains."""
+    """How large a slope along d the gradient's rounding explains."""
     return state.at.dg(state.pairs.steepest) * norm2(d)
 
 
 def _falls_endlessly(state: QNState, stuck: bool = False) -> bool:
-    """Whether f, farther away than any minimiser is looked for, falls as steeply as on the whole way from x_0.
+    """Whether f, very far from x_0, still falls as steeply as on the whole way from x_0.
 
-    Where a convex f flattens towards a minimiser, its slope there is well below the mean; Wolfe's conditions see to it.
+    Where a convex f flattens towards a minimiser, Wolfe's conditions bring its slope well below the mean one.
     """
     e = state.at
     if not abs(e.f) > VAST * abs(state.first):
@@ -130,7 +130,7 @@ def _falls_endlessly(state: QNState, stuck: bool = False) -> bool:
 
 
 def _refresh_image(problem: Problem, state: QNState) -> QNState:
-    """The image of x_t, its value and its gradient from x_t: two products."""
+    """Compute the image of x_t, the value and the gradient from x_t itself: two products."""
     point = problem.objective.images().at(state.x)
     e = evaluate_image(problem, state.x, point)
     return replace(state, point=point, fun=e.f, at=e, grad_norm=problem.dual_norm(e), age=0)

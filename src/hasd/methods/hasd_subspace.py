@@ -48,9 +48,9 @@ from ._span_newton import Place, Ridge, minimise
 from .base import UNTRIED, Standing, add_cut, advance, evaluate_anew, first_state
 
 WHOLE, LEAST, MOST = 128, 16, 64
-"""Directions kept: all of a space of that dimension, and between these in a larger one."""
+"""Directions kept: all of them up to dimension WHOLE, between LEAST and MOST in larger spaces."""
 DISAGREE = 1e-8
-"""S^T g against W^T phi', relative to ||g||: beyond this the images are made anew."""
+"""Where S^T g and W^T phi' differ by more than this, relative to ||g||, the images are computed again."""
 REFRESH = (50, 400)
 """Iterations between refreshes of the images, at first and at most."""
 DRIFT = 1e-11
@@ -93,8 +93,8 @@ class HASDSubspace:
     def capacity(self, d: int) -> int:
         """How many directions to keep: all of a small space, otherwise k with k^2 some times d.
 
-        A Newton step in k coordinates costs n k^2, a product n d; but once the
-        span is the whole space no product with A is needed any more, only the gradient that says so.
+        A Newton step in k coordinates costs n k^2, a product n d.  Once the span is the whole space, only the gradient
+        that confirms the minimum needs a product.
         """
         if self.memory is not None:
             return min(self.memory, d)
@@ -135,9 +135,8 @@ class HASDSubspace:
                 raise Stop(Status.PRECISION)
             return self.step(problem, refresh_images(problem, state, forget=True))
         x = state.x + span.S.expand(place.c)
-        fun = place.point.value + 0.5 * problem.objective.ridge * dot(
-            x, x
-        )  # from x, as around x_t the terms may cancel
+        # The ridge's value comes from x: its terms around x_t may cancel.
+        fun = place.point.value + 0.5 * problem.objective.ridge * dot(x, x)
         estimate = add_cut(state.estimate, e, fun)
         apart = next_apart(state, estimate, h, span.k) - place.c
         span, apart = span.remember(images, place.c, apart, self.capacity(x.shape[0]))
@@ -148,7 +147,7 @@ class HASDSubspace:
 
 
 def _evaluate_here(problem: Problem, images: Images, state: SubspaceState) -> Evaluation:
-    """The gradient at x_t, A^T phi'(z) + ridge x: one product; none at x_0, where it is known."""
+    """The evaluation at x_t, with A^T phi'(z) + ridge x as gradient: one product, none at x_0, where it is known."""
     if state.iteration == 0:
         return state.at
     problem.oracle.charge()
@@ -160,7 +159,7 @@ def _evaluate_here(problem: Problem, images: Images, state: SubspaceState) -> Ev
 
 
 def _take_gradient(problem: Problem, state: SubspaceState, e: Evaluation) -> SubspaceState:
-    """The same point with its own gradient, before a run ends there: it may be within the tolerance."""
+    """The same point with its own gradient, before a run ends there: that gradient may meet the tolerance."""
     return replace(state, iteration=state.iteration + 1, at=e, grad_norm=problem.dual_norm(e))
 
 
@@ -173,8 +172,8 @@ def next_apart(state: SubspaceState, estimate: Estimate, h: Small, k: int) -> Sm
 
 
 def refresh_images(problem: Problem, state: SubspaceState, forget: bool = False) -> SubspaceState:
-    """The image of x from x: one product.  Where the images of the directions are in doubt, without directions but
-    v - x, whose image costs one more.
+    """Compute the image of x from x: one product.  With `forget`, where the directions' images are in doubt, drop all
+    directions but v - x, whose image costs one more product.
     """
     images: Images = problem.objective.images()
     point = images.at(state.x)

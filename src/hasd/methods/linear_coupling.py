@@ -44,7 +44,7 @@ class LinearCoupling:
         check_word("weights", self.weights, WEIGHTS)
 
     def init(self, problem: Problem, start: Evaluation) -> State:
-        """x_0 = v_0; the cuts carry no mu: the method knows none."""
+        """x_0 = v_0; the cuts carry no mu, which the method does not use."""
         return State(**first_state(problem, start))
 
     def step(self, problem: Problem, state: State) -> State:
