@@ -30,11 +30,11 @@ from ._operators import Vector, quiet
 from .losses import LogSumExpLoss
 
 REACH = 100.0
-"""Without ridge and radius, minimisers up to this many times ||x|| + ||w|| away pay for a residual of rounding size."""
+"""Without ridge and radius, a residual of rounding size is charged for minimisers up to REACH (||x|| + ||w||) away."""
 EXCESS = 0.1
 """The projection ends when what it could still gain is this part of the gap."""
 TRIALS = 16
-"""Points tried along a segment, each O(n): the best of it to 1e-3 of its length."""
+"""Points tried along a segment, each O(n): they find the best one to 1e-3 of its length."""
 
 
 @dataclass(frozen=True)
@@ -50,10 +50,10 @@ class Dual:
 
 
 class DualPoint:
-    """x, and what is known there."""
+    """A point x with its value, its dual point u = phi'(z) and the sizes that its bounds need."""
 
     def __init__(self, objective: Any, x: Vector, radius: float | None) -> None:
-        """Two products."""
+        """Evaluate at x; two products."""
         self.objective, self.x, self.radius = objective, x, radius
         self.ridge, self.eps = objective.ridge, objective.precision
         self.size = norm2(x)
@@ -62,11 +62,11 @@ class DualPoint:
         self.dual = Dual(u, objective.adjoint(u))
         self.slope = self.dual.pulled + self.ridge * x  # grad f
         image = self.z if objective.b is None else self.z + objective.b
-        self.norm = max(_ratio(self.dual.pulled, u), _ratio(image, x))  # ||A||_2 from below: the largest ratio seen
+        self.norm = max(_ratio(self.dual.pulled, u), _ratio(image, x))  # <= ||A||_2: the largest ratio seen
         self.step = 0.0  # ||w||
 
     def gap(self, dual: Dual) -> float:
-        """The bound from one u, inf where u says nothing; what rounding may have taken off f and off it is added."""
+        """The bound from one u, inf where u proves nothing; rounding in f and in the bound is added."""
         u, v = dual.u, dual.pulled
         loss: Any = self.objective.loss
         conjugate, b = loss.conjugate(u), self.objective.b
@@ -104,7 +104,7 @@ class DualPoint:
 def duality_gap(objective: Any, x: Vector, radius: float | None = None, iterations: int = 100) -> float:
     """The least of the bounds from u = phi'(z), from u' and from 0; see ``Affine.duality_gap``.
 
-    Only where u' is outside the domain of phi* are points between the three tried: elsewhere that gains a percent.
+    Points between the three are tried only where u' is outside the domain of phi*: elsewhere they gain a percent.
     """
     point = DualPoint(objective, to_float64(x), radius)
     if not math.isfinite(point.value):
@@ -122,7 +122,7 @@ def duality_gap(objective: Any, x: Vector, radius: float | None = None, iteratio
 def _newton(point: DualPoint, iterations: int) -> Dual:
     """u' = u - H A w by conjugate residuals on (A^T H A + ridge) w = A^T u + ridge x; 2 products each, 1 a cycle.
 
-    A cycle ends by its own residual; the true one, computed from u' afresh, decides whether another may gain.
+    A cycle ends by its own residual; the true one, computed again from u', decides whether another cycle may gain.
     """
     objective, ridge = point.objective, point.ridge
     curvature = objective.loss.curvature(point.z)
@@ -167,7 +167,7 @@ def _best_between(point: DualPoint, one: Dual, other: Dual) -> tuple[float, Dual
     low, high = 0.0, 1.0
     left, right = at(1.0 - shrink), at(shrink)
     for _ in range(TRIALS - 2):
-        if left[0] <= right[0]:  # also where both are inf: the domain ends further back
+        if left[0] <= right[0]:  # also where both are inf: the domain ends before them
             high, right = right[1], left
             left = at(high - shrink * (high - low))
         else:

@@ -24,7 +24,7 @@ from .losses import SquareLoss
 BLOCK = 1024
 """Rows of a basis that are weighted at a time: a temporary of so many rows stays in cache."""
 WIDE = 2**16
-"""The same where the library is not NumPy: a device has its own cache, and a call to it its price."""
+"""The same for other libraries, where a call to a device is expensive."""
 
 Image = Any
 """A vector of length n, wherever its parts are."""
@@ -38,7 +38,7 @@ class Point:
 
     z: Image
     value: float  # phi(z)
-    expansion: Expansion | Any  # slope and curvature: of another space of images, whatever it needs
+    expansion: Expansion | Any  # slope and curvature, or whatever another space of images keeps
 
 
 class Images(Protocol):
@@ -114,17 +114,17 @@ class ColumnStore:
     """Columns of a basis: an append-only buffer that several versions of it share."""
 
     def __init__(self, room: int, rows: int = 0, model: Array = NUMPY):
-        """Room for so many columns, none in use; made when the first one says how long they are, and whose."""
+        """Room for so many columns; the array is made with the first one, which sets its length and library."""
         self.room = room
         if type(model) is np.ndarray:
             self.array = np.empty((rows, room), order="F")
         else:
             xp = namespace(model)
-            self.array = xp.empty((room, rows), dtype=xp.float64, device=device(model)).T  # columns contiguous
+            self.array = xp.empty((room, rows), dtype=xp.float64, device=device(model)).T  # .T: columns are contiguous
         self.used = 0
 
     def fill(self, start: int, columns: Array) -> None:
-        """Columns from there on."""
+        """Write the columns from `start` on."""
         k = columns.shape[1]
         if k:
             self.array = write_into(self.array, (slice(None), slice(start, start + k)), columns)
@@ -138,7 +138,7 @@ class Basis:
     k: int
 
     def to_parts(self) -> dict[str, Any]:
-        """What it is made of: the buffer that it shares with later versions is nobody else's business."""
+        """Its columns and its room, without the buffer that it shares with later versions."""
         return {"columns": self.columns, "room": self.store.room}
 
     @classmethod
@@ -167,7 +167,7 @@ class Basis:
         return Basis(store, store.used)
 
     def rotate(self, Q: Small) -> Basis:
-        """Other columns of the same span or less."""
+        """The columns times Q: another basis of the same span, or of a part of it."""
         W, store = self.columns, ColumnStore(self.store.room, self.store.array.shape[0], self.store.array)
         store.used = Q.shape[1]
         if type(W) is np.ndarray:
@@ -222,7 +222,7 @@ class LocalImages(Columns):
 
     @property
     def constant(self) -> bool:
-        """Least squares."""
+        """True for least squares only."""
         return isinstance(self._loss, SquareLoss)
 
     @property

@@ -95,13 +95,13 @@ def is_real(A: Any) -> bool:
 
 
 def _as_floating(A: Array) -> Array:
-    """A foreign array as it is where it is float32 or float64, in float64 otherwise."""
+    """A foreign array unchanged if it is float32 or float64, otherwise in float64."""
     xp = namespace(A)
     return A if A.dtype in (xp.float32, xp.float64) else xp.astype(A, xp.float64)
 
 
 def _all_finite(values: Array) -> bool:
-    """Both ends are finite: NaN spreads to them, and no temporary of the size of the data is made."""
+    """Whether all are finite, by minimum and maximum (NaN spreads to both): this makes no large temporary."""
     return 0 in values.shape or all(map(math.isfinite, extreme_entries(values)))
 
 
@@ -116,7 +116,7 @@ def is_single(A: Matrix) -> bool:
 
 
 def refuse_other_library(x: Any, y: Any, name: str, other: str) -> None:
-    """Refuse to mix libraries or devices: where an array lives is the caller's choice."""
+    """Refuse arrays of different libraries or devices: we never move a caller's array."""
     if library(x) != library(y):
         raise TypeError(f"{name} is an array of {library(x)}, but {other} is one of {library(y)}: convert one of them")
     if is_foreign(x) and device(x) != device(y):
@@ -138,13 +138,13 @@ def apply(A: Matrix, v: Vector) -> Vector:
     if is_foreign(A):
         return to_float64(A @ namespace(A).astype(v, A.dtype, copy=False))
     image = A @ v.astype(precision(A), copy=False)
-    # An operator may hand out its own buffer, or v itself: copy what is not ours.
+    # An operator may return its own buffer, or v itself: copy its answer.
     return image.astype(np.float64, copy=isinstance(A, LinearOperator))
 
 
 def as_point(x: npt.ArrayLike, length: int | None, name: str, model: Any = None) -> Vector:
-    """x as a real 1-D array of the given length (None: any), in the model's library; not looked into, and copied only
-    where it comes from another one.
+    """x as a real 1-D array of the given length (None: any), in the model's library.  Entries are not checked, and x is
+    copied only where it comes from another library.
     """
     if not is_foreign(model):
         v = as_numpy(to_host(x), name)
@@ -163,7 +163,7 @@ def as_point(x: npt.ArrayLike, length: int | None, name: str, model: Any = None)
 
 @quiet
 def as_data(b: npt.ArrayLike, length: int | None, name: str, model: Any = None) -> Vector:
-    """b as a finite float64 vector of our own: what the caller does to his afterwards does not matter."""
+    """b as a finite float64 vector, copied so that later changes by the caller do not matter."""
     v = copy_of(to_float64(as_point(b, length, name, model)))
     if not _all_finite(v):
         raise ValueError(f"{name} must be finite, got NaN or infinity among its entries")
@@ -171,7 +171,7 @@ def as_data(b: npt.ArrayLike, length: int | None, name: str, model: Any = None) 
 
 
 def as_scalar(value: Any, name: str, condition: str, holds: Callable[[float], bool]) -> float:
-    """A finite float that meets a condition, or one sentence saying which it missed.
+    """The value as a finite float that meets a condition; otherwise a ValueError that names the condition.
 
     >>> as_scalar(np.array(2), "reg", "> 0", lambda reg: reg > 0.0)
     2.0
@@ -180,7 +180,7 @@ def as_scalar(value: Any, name: str, condition: str, holds: Callable[[float], bo
         raise TypeError(f"{name} must be a real number, got {show_value(value)}")
     try:
         number = float(detach(value))
-    except OverflowError:  # and Python may refuse to print it, too
+    except OverflowError:  # Python may refuse to print such a number, too
         raise ValueError(f"{name} must be finite and {condition}, got a number of over 308 digits") from None
     if not (math.isfinite(number) and holds(number)):
         raise ValueError(f"{name} must be finite and {condition}, got {show_value(value)}")

@@ -28,20 +28,20 @@ class DataSizes(NamedTuple):
     largest: float  # max_i |b_i|
 
     def largest_product(self, at: Sizes) -> float:
-        """What |A||x| is at most, in every row."""
+        """An upper bound on every entry of |A||x|."""
         return min(self.row * at.x, self.row1 * at.top)
 
     def image_doubt(self, at: Sizes, precision: float, image: float | None = None) -> float:
         """What an entry of Ax - b may be off by: made from x, or moved from an image that was off by `image`."""
         far, product = self.largest_product(at), max(at.eps, precision)
         dz = product * roundings(self.terms) * far + 0.5 * EPS * (far + self.largest)
-        dz += smallest_number(product) * (self.row1 + self.terms)  # entries of x, and products, that are too small
-        # a moved image has gone along directions whose images have errors of the same size
+        dz += smallest_number(product) * (self.row1 + self.terms)  # underflow in x's entries and in products
+        # A moved image has gone along directions whose images have errors of the same size.
         return dz if image is None else math.hypot(image, 2.0 * dz)
 
     @quiet
     def doubt(self, at: Sizes, loss: Any, rows: int, ridge: float, precision: float, dz: float) -> Doubt:
-        """That of phi(Ax - b) + ridge/2 ||x||^2, where every entry of the image may be off by dz.
+        """The doubt of phi(Ax - b) + ridge/2 ||x||^2, where every entry of the image may be off by dz.
 
         Computed value and slope of phi are those of an image that is off by dz in every entry.  As phi is convex, its
         cut there lies below phi, and at the true image it is off by <|phi'|, dz>: the curvature does not matter.
@@ -49,7 +49,7 @@ class DataSizes(NamedTuple):
         product = max(at.eps, precision)
         bowl = 0.5 * ridge * at.x * at.x
         phi = at.f - bowl
-        if getattr(loss, "bounded_below", False):  # of a phi that is small beside the ridge little is known
+        if getattr(loss, "bounded_below", False):  # phi from f loses digits where the ridge is larger
             phi = max(phi, 0.0) + 4.0 * at.eps * roundings(at.d) * bowl
         value, pull, turn = loss.doubt(phi, rows, dz)
         shift = value + pull * dz
@@ -61,7 +61,7 @@ class DataSizes(NamedTuple):
 
 @dataclass
 class MatrixSizes:
-    """Those of a matrix (None: the identity) and of a vector that goes with it.
+    """The sizes of a matrix (None: the identity) and of a vector that goes with it.
 
     >>> MatrixSizes(np.array([[3.0, 4.0], [0.0, 1.0]]), np.array([-2.0, 1.0])).row
     5.0

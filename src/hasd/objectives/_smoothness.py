@@ -144,4 +144,4 @@ def _from_euclidean(L: float, p: float, d: int) -> float:
 
 
 def _square(x: float) -> float:
-    return x * x  # not x**2, which raises on overflow where inf is meant
+    return x * x  # x**2 would raise on overflow; inf is wanted

@@ -21,7 +21,7 @@ from ._operators import Matrix, Vector, as_data, as_scalar, quiet
 from ._smoothness import Smoothness
 
 SLACK = 64.0 * 2.0**-52
-"""How far beyond the domain of a conjugate rounding may take a slope."""
+"""How far rounding may carry a slope beyond the domain of the conjugate."""
 
 
 def _check_alpha(alpha: float) -> float:
@@ -378,10 +378,10 @@ def _power_doubt(q: float, value: float, rows: int, dz: float) -> tuple[float, f
 
 
 def _places_that_count(z: Vector, top: float, alpha: float) -> Vector | None:
-    """Where exp((z - top)/alpha) counts beside exp(0) = 1, if that is at few places; None where it is at many.
+    """The places where exp((z - top)/alpha) counts beside exp(0) = 1, if they are few; None where they are many.
 
-    A row 60 below the largest adds 1e-26 of it: less than rounding, for as many rows as there may be.  Other libraries
-    than NumPy may be on a device where looking costs more than it saves.
+    An entry 60 alpha below the largest adds 1e-26 of it, less than rounding, for any number of rows.  Arrays of other
+    libraries than NumPy may be on a device, where looking costs more than it saves.
     """
     if type(z) is not np.ndarray:
         return None

@@ -116,8 +116,8 @@ class Quadratic(Objective):
 class QuadraticImages(Columns):
     """The image of x is the pair (x, Hx + c): value, slope and curvature along any direction need no further product.
 
-    So a step costs one product, that with its new direction.  The gradient is what is kept, and not Hx: what moves add
-    to it is as small as it is, so that it keeps its digits as it goes to 0.
+    So a step costs one product, with its new direction.  The gradient is kept, not Hx: moves add to it what is of its
+    own size, so that it keeps its digits as it goes to 0.
     """
 
     objective: Quadratic
@@ -166,7 +166,7 @@ class QuadraticImages(Columns):
         return dot(q, Hq)
 
     def reach(self, point: Point, direction: Vector) -> float:
-        """No bound: the model is exact."""
+        """inf: the quadratic model is exact at any distance."""
         return math.inf
 
     def distance(self, one: Vector, other: Vector) -> float:

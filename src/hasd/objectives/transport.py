@@ -25,7 +25,7 @@ BLOCK = 1 << 15
 NEGLIGIBLE = -40.0
 """Exponents so far below the largest of their row are left out: exp(-40) = 4e-18 is below its last digit."""
 UNDERFLOW = -700.0
-"""Below this exp gives denormal numbers, at five times the price."""
+"""Below this exp gives denormal numbers, which take five times as long."""
 LEAST = 1e-200
 """Sums of a row below this may have lost something to underflow."""
 SPARSE = 0.25
@@ -136,7 +136,7 @@ class Pass:
     top: Vector  # max_j (v_j - C_ij - base_i)/reg
     total: Vector  # sum_j exp((v_j - C_ij - base_i)/reg - top_i)
     column: Vector  # the column sums of P
-    plan: csr_array | None  # P without what is negligible; None where that is not most of it
+    plan: csr_array | None  # P without negligible entries; None where these are not most of P
     kept: bool = False  # whether it was made from the kernel, whose rows share one top
 
     @property
@@ -177,7 +177,7 @@ class SemiDual(Objective):
         self.a, self.b = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
         self.root = np.sqrt(self.b)
         self.dimension = len(self.b)
-        # f is counted from above f(0): f <= -1 wherever a descent goes, and eps |f| does not hide its rounding error
+        # f is shifted so that f <= -1 at every point of a descent: eps |f| then covers its rounding error.
         self.above = 1.0 + math.log(self.dimension)
         self.size: int = C.nnz if is_sparse(C) else self.C.size
         self.reg = as_scalar(reg, "reg", "> 0", lambda value: value > 0.0)
@@ -197,23 +197,23 @@ class SemiDual(Objective):
 
     @property
     def base(self) -> Vector:
-        """max_j origin_j - C_ij; another reading of C, uncounted, where it is wanted before the first pass."""
+        """max_j origin_j - C_ij; before the first pass this reads C once more, uncounted."""
         if self._base is None:
             self._base = _sparse_base(self) if is_sparse(self.C) else _dense_base(self)
         return self._base
 
     @property
     def precision(self) -> float:
-        """Of a few operations in float64, whatever C is made of."""
+        """That of a few operations in float64, whatever C's type."""
         return 2.0**-50
 
     @property
     def passes(self) -> float:
-        """All that was done, in passes over C."""
+        """The work done so far, in passes over C."""
         return self.nprod + self.products
 
     def potentials(self, x: Vector, found: Pass) -> tuple[Vector, Vector]:
-        """u and v; `found` belongs to x."""
+        """u and v; `found` is the pass at x."""
         return self.reg * (np.log(self.a) - found.level) - self.base, self.origin + self.reg * (x / self.root)
 
     @quiet
@@ -230,7 +230,7 @@ class SemiDual(Objective):
 
     @quiet
     def times(self, x: Vector, found: Pass, d: Vector) -> Vector:
-        """P d; uncounted, and a pass over C only where nothing of P was kept."""
+        """P d, uncounted; it takes a pass over C only where no part of P was kept."""
         if found.plan is not None:
             return found.plan @ d
         scale, shift = self.a / found.total, x / self.root
@@ -245,7 +245,7 @@ class SemiDual(Objective):
         return scale * out
 
     def curvature(self, x: Vector, most: float = math.inf) -> PlanCurvature | None:
-        """The Hessian at x, where a product with it costs at most so many passes; None also where P is dense."""
+        """The Hessian at x; None where a product with it costs more than `most` passes, and where P is dense."""
         found = self.pass_at(x)
         if found.plan is None or 2.0 * found.plan.nnz > most * self.size:
             return None
@@ -282,13 +282,13 @@ class SemiDual(Objective):
 
 
 def blocks(n: int, m: int) -> Iterator[slice]:
-    """Rows that fit the cache together."""
+    """Blocks of rows that fit the cache."""
     step = max(1, min(n, BLOCK // m))
     return (slice(first, min(first + step, n)) for first in range(0, n, step))
 
 
 def buffer(n: int, m: int) -> npt.NDArray[np.floating]:
-    """Room for one of the blocks."""
+    """An array with room for any of the blocks."""
     return np.empty((max(1, min(n, BLOCK // m)), m))
 
 
@@ -296,7 +296,7 @@ class PlanCurvature:
     """The Hessian of the semi-dual, diag(column/b) - B^T B with B = a^{-1/2} P b^{-1/2}."""
 
     def __init__(self, dual: SemiDual, plan: csr_array, diagonal: Vector) -> None:
-        """B of the entries that count."""
+        """Make B from the plan's entries that count."""
         left = np.repeat(1.0 / np.sqrt(dual.a), np.diff(plan.indptr))
         data = plan.data * left / dual.root[plan.indices]
         self.B = csr_array((data, plan.indices, plan.indptr), shape=plan.shape)
@@ -321,7 +321,7 @@ def _sparse_base(dual: SemiDual) -> Vector:
 
 
 def _dense_pass(dual: SemiDual, shift: Vector) -> Pass:
-    """Rows in blocks that stay in cache; of a block with few entries that count only those are exponentiated."""
+    """A pass by blocks of rows that stay in cache; where few entries of a block count, only these go through exp."""
     n, m = dual.C.shape
     tops, totals, column, room = np.empty(n), np.empty(n), np.zeros(m), buffer(n, m)
     at_origin, kernel = not np.any(shift), None
@@ -356,7 +356,7 @@ def _dense_pass(dual: SemiDual, shift: Vector) -> Pass:
 
 
 def _kernel_pass(dual: SemiDual, shift: Vector) -> Pass | None:
-    """Two products with the exponentials kept; None where there are none, or where the sum of a row underflows."""
+    """A pass by two products with the kept exponentials; None without these, or where a row's sum underflows."""
     K, top = dual._kernel, float(np.max(shift))
     if K is None or not math.isfinite(top):
         return None
@@ -374,7 +374,7 @@ def _gather_rows(kept: list[tuple[Vector, Vector, Vector]], shape: tuple[int, in
 
 
 def _sparse_pass(dual: SemiDual, shift: Vector) -> Pass:
-    """Over the stored entries."""
+    """A pass over the stored entries."""
     C = dual.C
     starts, counts = C.indptr[:-1], np.diff(C.indptr)
     E = dual.origin[C.indices] - C.data

@@ -1,9 +1,9 @@
-"""Which rows are looked at: for a linear program those with large residuals, and not all from one corner.
+"""Which rows are used: for a linear program, rows with large residuals that differ from each other.
 
 Where rows come from a curve (a polynomial basis, a filter's frequencies) the largest residuals are neighbours in one
-peak, and say the same.  So candidates are taken in the order of a pivoted QR factorisation of their rows, weighted by
-their residuals: each is the one that says most beside those before it.  To bound a point, rows on which the columns are
-independent.
+peak, and nearly equal.  So candidates are taken in the order of a pivoted QR factorisation of their rows, weighted by
+their residuals: each adds most to those before it.  To bound how far a point can be, rows are taken on which the
+columns are independent.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from ._coordinates import Coordinates
 CANDIDATES = 3000
 """Rows looked at, at most: the largest, and others at random."""
 PIVOTED = 500
-"""Columns up to which the rows are told apart; beyond, the largest are taken."""
+"""Columns up to which rows are chosen by QR; with more, those with the largest residuals are taken."""
 
 TOLD = 10
-"""Rounds in which rows that tell columns apart are looked for."""
+"""Rounds of the search for rows on which all columns are independent."""
 
 Rows = Callable[[Vector], Matrix]
 
@@ -33,13 +33,13 @@ def largest_rows(r: Vector, count: int) -> Vector:
 
 
 def choose_rows(rows_of: Rows, r: Vector, above: float, rank: int, times: tuple[float, float]) -> Vector:
-    """The largest residuals, and those above a value that tell different things: so many times the rank of each."""
+    """The rows with the largest residuals, and distinct ones with residuals above a value: `times` the rank of each."""
     large, told = (int(part * rank) + 1 for part in times)
     return np.union1d(largest_rows(r, large), telling_rows(rows_of, r, above, told))
 
 
 def telling_rows(rows_of: Rows, r: Vector, above: float, count: int) -> Vector:
-    """So many rows with residuals above that, which say different things; all of them where there are no more.
+    """So many rows with residuals above a value that differ most from each other; all of them if there are no more.
 
     `rows_of` gives rows in coordinates with columns of one length.
     """
@@ -58,7 +58,7 @@ def telling_rows(rows_of: Rows, r: Vector, above: float, count: int) -> Vector:
 
 
 def _distinct_rows(weighted: Vector, count: int) -> Vector:
-    """Positions of so many rows: pivots, then pivots of what is left, and so on."""
+    """Positions of so many rows: the pivots of a QR factorisation, then those of the rows left, and so on."""
     left, taken = np.arange(len(weighted)), np.zeros(0, dtype=int)
     while taken.size < count and left.size:
         pivots = scipy.linalg.qr(weighted[left].T, mode="r", pivoting=True, check_finite=False)[1]
@@ -73,16 +73,16 @@ def signed_rows(r: Vector, rows: Vector) -> Vector:
 
 
 def new_rows(pairs: Vector, known: Vector) -> Vector:
-    """The signed rows that are not known."""
+    """The signed rows that are not among the known ones."""
     seen = set(map(tuple, known.tolist()))
     return np.array([pair for pair in pairs.tolist() if tuple(pair) not in seen], dtype=int).reshape(-1, 2)
 
 
 def pivots(columns: Vector) -> Vector:
-    """As many rows as there are columns with an entry, independent where that many are.
+    """As many rows as there are nonzero columns, independent where so many independent rows exist.
 
-    Gaussian elimination takes the same rows whatever triangular factor the columns are multiplied by: those of A will
-    do, however ill-conditioned.
+    Gaussian elimination picks the same rows whatever triangular factor the columns are multiplied by, so that A's own
+    columns can be used, however ill-conditioned.
     """
     seen = columns.any(axis=0)
     if not seen.any():
@@ -91,10 +91,10 @@ def pivots(columns: Vector) -> Vector:
 
 
 def spanning_rows(coordinates: Coordinates, near: Vector, image: Callable[[Vector], Vector]) -> tuple[Vector, Vector]:
-    """Rows on which the columns are independent, from those near and others; and columns that are not, on any rows.
+    """Rows, first from those near, on which the columns are independent; and columns that depend on others everywhere.
 
-    `image` gives Qy, over all rows.  What a combination of columns that is 0 on some rows is on all of them says which
-    row tells them apart; where none does, a column depends on the others to rounding.
+    `image` gives Qy, over all rows.  A combination of columns that is 0 on the chosen rows is computed on all rows: the
+    row where it is largest is added; where it is rounding everywhere, the column depends on the others.
     """
     n, d = coordinates.A.shape
     dependent: list[int] = []
@@ -115,7 +115,7 @@ def spanning_rows(coordinates: Coordinates, near: Vector, image: Callable[[Vecto
 
 
 def _dependent_columns(Q: Matrix, rounding: float) -> tuple[Vector, Vector]:
-    """Columns that depend on the others of Q to rounding, and for each a combination, 1 of it, that vanishes."""
+    """Columns that depend on the others of Q to rounding, and for each a combination, with coefficient 1, that is 0."""
     count, d = Q.shape
     if count == 0:
         return np.arange(d), np.eye(d)

@@ -111,9 +111,9 @@ def balance(
         reporter.close()
     v = problem.fill(scaled, end)
     found = problem.obstacle(v)
-    if end.status is Status.UNBOUNDED and not found.impossible:  # columns that have too much are where it must show
+    if end.status is Status.UNBOUNDED and not found.impossible:  # look for a set among the columns with too much
         found = problem.obstacle(-end.found.column / dual.b)
-    if end.status is Status.UNBOUNDED and not found.impossible:  # what no set of rows proves may be rounding
+    if end.status is Status.UNBOUNDED and not found.impossible:  # without a proof it may be rounding
         end, words = replace(end, status=Status.PRECISION), found.words or problem.suspicion(end.error)
         found = found._replace(words=words)
     return reporter.end(_result(scaled, end, end.error + problem.mismatch, tol, found, began))
@@ -157,7 +157,7 @@ class Balance:
 
     @classmethod
     def of(cls, K: Any, r: Vector, c: Vector, kind: str, tol: float) -> Balance:
-        """What is left."""
+        """The problem without rows and columns whose sums are to be 0."""
         totals = (common_sum(r, c, "r", "c", kind=kind), float(c.sum()))
         r, c = r / totals[0], c / totals[1]
         rows, columns = np.flatnonzero(r > 0.0), np.flatnonzero(c > 0.0)
@@ -167,17 +167,17 @@ class Balance:
 
     @property
     def mismatch(self) -> float:
-        """By which share the totals differ; 0 where that is rounding.  No scaling has both."""
+        """The share by which the totals differ (no scaling has both); 0 where the difference is rounding."""
         share = abs(self.totals[0] - self.totals[1]) / self.totals[0]
         return share if share > self.tie else 0.0
 
     @property
     def slack(self) -> float:
-        """A set that lacks more proves that no scaling has an error within tol: what it lacks is missed twice."""
+        """A set of rows that lacks more proves that no scaling is within tol: what it lacks is an error twice."""
         return self.tie + max(self.mismatch, 0.5 * self.tol)
 
     def evident_obstacle(self) -> Obstacle | None:
-        """What no scaling can have, seen without any: two totals; a sum in a row or a column that has nothing else."""
+        """An obstacle that the data show at once: totals that differ, or a sum asked of an empty row or column."""
         if self.mismatch > self.tol:
             one, other = self.totals
             return Obstacle(
@@ -208,8 +208,8 @@ class Balance:
     def obstacle(self, v: Vector) -> Obstacle:
         """What v proves about scalings.
 
-        The columns in the order of v, J the first k of them, I the rows that meet no others: r(I) <= c(J) is
-        necessary, and r(I) = c(J) leaves nothing for the other rows that meet J.
+        Sort the columns by v; J are the first k of them, I the rows with entries in J only.  r(I) <= c(J) is
+        necessary, and where r(I) = c(J) nothing is left for the other rows with entries in J.
         """
         rank = np.empty(len(v), dtype=np.int64)
         rank[np.argsort(v)] = np.arange(len(v))
@@ -233,7 +233,7 @@ class Balance:
         return Obstacle(False, "")
 
     def suspicion(self, error: float) -> str:
-        """What scalings that grow without end say where no set of rows proves anything."""
+        """A sentence for scalings that grow without end where no set of rows proves why."""
         if error <= self.tie:
             return "What is left is within the rounding of the sums asked for."
         return "The scalings grow without end: perhaps none exists."
@@ -254,7 +254,7 @@ class Balance:
         return f"all entries of {some}, with a sum of {wanted:{digits}}, are {there}"
 
     def fill(self, scaled: BalancedMatrix, end: Solution) -> Vector:
-        """log d_1 and log d_2, both around the same middle; the latter is returned."""
+        """Set log d_1 and log d_2, both around the same middle; the latter is returned."""
         u, v = end.dual.potentials(end.x, end.found)
         u += math.log(self.totals[0])
         shift = 0.25 * (float(u.max() + u.min()) - float(v.max() + v.min()))
@@ -263,7 +263,7 @@ class Balance:
 
 
 def _name_places(noun: str, places: npt.NDArray[np.int64]) -> str:
-    """Up to five of them by number."""
+    """The noun with up to five of these numbers."""
     names = ", ".join(map(str, places[:5])) + (", ..." if len(places) > 5 else "")
     return f"{noun} {names}" if len(places) == 1 else f"{noun}s {names} ({len(places)} of them)"
 
@@ -296,7 +296,7 @@ class BalancedMatrix:
 def _result(
     scaled: BalancedMatrix, end: Solution | None, error: float, tol: float, obstacle: Obstacle, began: float
 ) -> Result:
-    """What was found; nothing where there is no start (end is None)."""
+    """The result; without scalings where the run did not start (end is None)."""
     status = Status.UNBOUNDED if obstacle.impossible or end is None else end.status
     said = "" if obstacle.impossible else status.message.replace("the gradient's dual norm is", "the sums are")
     lower, npass = min(obstacle.lower, error), 0 if end is None else end.npass

@@ -54,44 +54,44 @@ from ._coordinates import BLOCK, Coordinates
 from ._reporter import Reporter
 
 LEVELS = (0.1, 0.01)
-"""Smoothing as a part of the value: max|z| is seen up to this part of it."""
+"""The smoothing of each stage, as a part of the value: the smoothed maximum is within this part of max|z|."""
 SHARE = (2000, 10)
 """Rows with large residuals that the smoothed problem is posed on: so many, or so many times the rank; as many more at
 random."""
 FIRST, ADDED, MOST = (2.0, 1.0), (1.0, 1.0), 12.0
-"""Times the rank: rows of the first linear program, those with the largest residuals and those that tell different
-things; the same of the rows added to a later one; rows from which idle ones are left out."""
+"""In multiples of the rank: the rows of the first linear program (with the largest residuals, and distinct ones); the
+rows added to a later one (the same two kinds); the number of rows above which idle ones are left out."""
 IDLE = 0.05
 """A row with more slack than this part of the value is idle."""
 NEARLY = 0.05
 """A row within this part of the value is nearly active after the smoothed stage."""
 BOX = 2.0
-"""No coordinate of a better point is farther than this many times the value: |y* - y| <= max|Q (y* - y)| <= 2 max|r|
-where Q^T Q = n I.  Until enough rows are in it, the program needs the bound."""
+"""No coordinate of a better point is farther away than this many times the value: |y* - y| <= max|Q (y* - y)|
+<= 2 max|r| where Q^T Q = n I.  With few rows the program is unbounded without this box."""
 NEAR = 1e-6
 """A vertex that meets all rows this closely is worth polishing."""
 HUGE = 1e150
-"""Entries beyond have no squares."""
+"""The squares of larger entries overflow."""
 TINY = 1e-140
-"""Columns with no larger entry are brought to size 1 first: they have no squares either."""
+"""Columns without a larger entry are brought to size 1 first, because their squares underflow."""
 LOOSE = 1e-6
-"""A relative gap that may be called closed to rounding where rounding explains it; beyond, it is no success."""
+"""A relative gap up to this counts as closed where rounding explains it; a larger one is no success."""
 RISE = 1e-9
-"""A program's value that is higher by no more than this part of it is not higher."""
+"""A program's value has risen only where it is higher by more than this part."""
 STALLS = 1
-"""How often a vertex is tried again where the centre of the solutions leads nowhere."""
+"""How often a vertex is tried again where the centre of the solutions adds no rows."""
 ROUNDS = 200
 """Linear programs at most, unless the caller says otherwise."""
 
 
 @dataclass
 class Exchange:
-    """What is known so far."""
+    """The state of the exchange: the best point, the bound, and what was spent."""
 
     coordinates: Coordinates
     b: Vector
     deadline: float
-    tell: Callable[[float, float], None]  # the user, of value and bound
+    tell: Callable[[float, float], None]  # tells the user value and bound
     began: float = field(default_factory=time.perf_counter)
     upper: float = math.inf
     y: Vector = field(default_factory=lambda: np.zeros(0))  # the best point, in coordinates
@@ -108,7 +108,7 @@ class Exchange:
 
     @property
     def lower(self) -> float:
-        """The bound; the value, where rounding of Ax - b takes that below the minimum."""
+        """The lower bound, or the value where rounding of Ax - b takes the value below the bound."""
         return min(self.certificate.lower, self.upper)
 
     def look(self, y: Vector) -> Vector:
@@ -146,7 +146,7 @@ class Exchange:
         return time.perf_counter() >= self.deadline
 
     def _roundings(self) -> Vector:
-        """What each residual may be off by: the error of its own terms.  A pass over A."""
+        """What each residual may be off by, from the sizes of its own terms.  A pass over A."""
         A, x = self.coordinates.A, np.abs(self.x)
         terms = np.concatenate([abs(A[i : i + BLOCK]) @ x for i in range(0, len(self.b), BLOCK)])
         return 8.0 * 2.0**-52 * (np.abs(self.b) + terms)
@@ -223,8 +223,8 @@ def chebyshev(
 
 
 def _units(A: Matrix) -> Vector | None:
-    """Powers of two that bring columns whose squares vanish to size 1, which changes no digit; None without them."""
-    ends = (A.max(axis=0), A.min(axis=0))  # no copy of A
+    """Powers of two that bring columns whose squares underflow to size 1, changing no digit; None without such."""
+    ends = (A.max(axis=0), A.min(axis=0))  # this takes no copy of A
     top, bottom = ((e.toarray() if is_sparse(e) else np.asarray(e)).ravel().astype(np.float64) for e in ends)
     size = np.maximum(top, -bottom)
     if not ((size > 0.0) & (size < TINY)).any():
@@ -253,7 +253,7 @@ def _fit(search: Exchange, b: Vector, tol: float, rounds: int) -> Result:
     if search.coordinates.rank > 0:
         _smooth(search, tol)
         return _answer(search, tol, _exchange(search, tol, rounds))
-    top = np.argmax(np.abs(b))  # A = 0: nothing can be done about the largest |b_i|
+    top = np.argmax(np.abs(b))  # A = 0: no x changes the largest |b_i|
     search.certificate.bound(np.array([top]), np.ones(1), np.zeros(0, dtype=int))
     return _answer(search, tol, Status.GAP)
 
@@ -272,7 +272,7 @@ def _check_data(A: Matrix, b: npt.ArrayLike) -> tuple[Matrix, Vector]:
 
 
 def _smooth(search: Exchange, tol: float) -> None:
-    """The smoothed maximum on a share of the rows, ever less smooth."""
+    """Minimise the smoothed maximum on a share of the rows, with less and less smoothing."""
     which = _share(search)
     Q = search.coordinates.rows(which)
     for level in LEVELS:
@@ -300,9 +300,9 @@ def _share(search: Exchange) -> Vector:
 
 
 def _exchange(search: Exchange, tol: float, rounds: int) -> Status:
-    """Programs on ever better rows: what an optimum on some rows violates is added, what is idle is left out.
+    """Solve programs on some rows: rows that the optimum violates are added, idle rows are left out.
 
-    Where a vertex is one of many solutions, the centre of them is taken from then on, and no row is left out any more.
+    Once a vertex is one of many solutions, the centre of the solutions is taken instead, and no row is left out.
     """
     coordinates, rank = search.coordinates, search.coordinates.rank
     first = rows.choose_rows(coordinates.rows, search.r, (1.0 - NEARLY) * search.upper, rank, FIRST)
@@ -321,12 +321,12 @@ def _exchange(search: Exchange, tol: float, rounds: int) -> Status:
         more = rows.choose_rows(coordinates.rows, there, value, rank, ADDED)
         new = rows.new_rows(rows.signed_rows(there, more[np.abs(there[more]) > value]), pairs)
         many = not centred and rank <= centre.WIDEST and not found.is_unique(box)
-        if not len(new) and np.abs(found.step).max() > vertex.EDGE * box:  # columns that are only scaled
+        if not len(new) and np.abs(found.step).max() > vertex.EDGE * box:  # with scaled columns the box is a guess
             box *= 10.0
         elif not len(new) and not (centred and stalled < STALLS):
             close = search.is_met(max(tol, LOOSE)) and search.upper - search.lower <= search.rounding()
             return Status.GAP if close or search.is_met(tol) else Status.PRECISION
-        elif not len(new):  # the centre has nothing more to say: a vertex may
+        elif not len(new):  # the centre adds no rows: a vertex may
             centred, many, stalled = False, False, stalled + 1
         centred = centred or (many and stalled < STALLS)
         if len(pairs) > MOST * rank and rising and not centred:
@@ -344,7 +344,7 @@ def _program(search: Exchange, pairs: Vector, box: float, centred: bool) -> tupl
 
 
 def _judge_optimum(search: Exchange, which: Vector, found: vertex.Vertex, tol: float) -> Vector:
-    """The residuals of an optimum on those rows; its point is looked at and polished, its multipliers give a bound."""
+    """Evaluate and polish an optimum on those rows, and bound the minimum by its multipliers; its residuals."""
     scale, y = search.upper, search.y + search.upper * found.step
     there, on = search.look(y), found.support
     search.certificate.bound(which[on], found.weights[on], np.delete(which, on))
@@ -364,7 +364,7 @@ MESSAGES = {
 
 
 def _answer(search: Exchange, tol: float, status: Status, message: str = "") -> Result:
-    """All that is known; everything speaks of the same x."""
+    """The result; all its fields belong to the same x."""
     certificate, d = search.certificate, search.coordinates.A.shape[1]
     order = np.argsort(certificate.active, kind="stable")
     active, counted = certificate.active[order], certificate.columns_counted

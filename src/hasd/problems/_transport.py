@@ -133,14 +133,14 @@ class Transport:
     columns: npt.NDArray[np.bool_]
 
     def warm_start(self, x0: npt.ArrayLike, reg: float) -> Vector:
-        """v of the potentials given; where they say nothing, what belongs to no costs at all."""
+        """v of the potentials given; where these are not finite, reg log b, which is right for zero costs."""
         x = as_point(x0, len(self.rows) + len(self.columns), "x0")
         v = np.asarray(x[len(self.rows) :][self.columns], dtype=float)
         return np.where(np.isfinite(v), v, reg * np.log(self.dual.b))
 
 
 def _problem(C: Any, a: Any, b: Any, reg: Any) -> Transport:
-    """Check everything."""
+    """The checked problem."""
     cost = as_costs(C)
     n, m = cost.shape
     left, right = masses(a, n, "a"), masses(b, m, "b")
@@ -166,14 +166,14 @@ def masses(given: Any, length: int, name: str) -> Vector:
 
 
 def coarsest_type(*given: Any) -> str:
-    """The type, of those in `SAME`, that was rounded to last: the coarsest among those given."""
+    """The name of the coarsest type among the arrays given, one of `SAME`."""
     types = {np.asarray(to_host(one)).dtype.name for one in given}
     return next((name for name in SAME if name in types), "float64")
 
 
 @quiet
 def common_sum(left: Vector, right: Vector, *names: str, kind: str) -> float:
-    """The sum of both, which may differ by rounding in numbers of that kind."""
+    """The sum that both share, up to rounding in numbers of that type; a ValueError where they differ by more."""
     one, other = float(left.sum()), float(right.sum())
     if not 0.0 < one < math.inf or not abs(one - other) <= SAME[kind] * one:
         raise ValueError(
@@ -194,7 +194,7 @@ class Rounded:
     @classmethod
     @quiet
     def of(cls, end: Solution) -> Rounded:
-        """Lines 1 and 2, the rows, are void: their sums are a."""
+        """Lines 1 and 2, for the rows, change nothing: the row sums are a."""
         a, b, column = end.dual.a, end.dual.b, end.found.column
         keep = np.where(column > b, b / column, 1.0)
         missing = np.maximum(a - end.dual.times(end.x, end.found, keep), 0.0)
@@ -262,7 +262,7 @@ def _result(problem: Transport, end: Solution, tol: float, began: float) -> Resu
     lower = min(mass * (certified_bound(dual, u, v, problem.scale) + dual.reg * log), fun)
     full_u, full_v = np.full(len(problem.rows), -np.inf), np.full(len(problem.columns), -np.inf)
     full_u[problem.rows], full_v[problem.columns] = u + dual.reg * log, v
-    # a plan exists, so that the dual is bounded: what looks otherwise is rounding
+    # A plan exists, so the dual is bounded: a run that seems unbounded shows rounding.
     status = Status.PRECISION if end.status is Status.UNBOUNDED else end.status
     note = "" if math.isclose(mass, 1.0, rel_tol=1e-9) else f" The masses were divided by their sum, {mass:g}."
     trace = dict(end.trace)
