@@ -187,7 +187,7 @@ def minimize(
             """Write the end of the run, then build the result, which may take evaluations."""
             if saver is not None:
                 saver.write_now()
-            unused = f"Ignored: L, as {setup.method.name} measures its steps itself." if setup.L_unused else ""
+            unused = f"Ignored: L, because {setup.method.name} finds its step lengths itself." if setup.L_unused else ""
             why = f"{scipy_style.ignored_note(hess, hessp)} {unused}".strip()
             res = result(problem, setup.method, run, recorder, wanted, setup.x0, goal, why)
             res.state = album.state_for_result(run, fun)
@@ -298,7 +298,7 @@ def _method(
     if isinstance(method, type) or not isinstance(method, Method):
         raise TypeError(f"method must be a name or an object with name, default_p, init and step, got {method!r}")
     if options:
-        carried = "a method object carries its own options"
+        carried = "the options of a method object are set where it is made"
         raise TypeError(unknown_name_message("option", next(iter(options)), parameters(caller), carried))
     return method, ""
 

@@ -21,7 +21,7 @@ from .solve.terminal import complain, say
 FAILED, INTERRUPTED = 1, 130
 """Exit codes beside 0; argparse itself ends with 2 on a wrong usage."""
 MOST = 10**9
-"""Of any size: NumPy's own words on arrays that cannot be addressed help nobody."""
+"""The largest size an option takes: NumPy's errors about larger arrays are hard to understand."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -45,7 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _replace_closed_streams() -> None:
-    """Where the shell closed stdout or stderr (`>&-`) Python has None, over which we and other libraries stumble."""
+    """Open the null device where the shell closed stdout or stderr (`>&-`): Python's None there breaks libraries."""
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
@@ -61,7 +61,7 @@ def _error_text(error: Exception) -> str:
 def _reproduce(options: argparse.Namespace) -> int:
     chosen = list(EXPERIMENTS.values()) if options.experiment == "all" else [EXPERIMENTS[options.experiment]]
     make_folder(options.out)
-    with Workers(min(options.jobs or cores(), cores())) as workers:  # all are started, also those with nothing to do
+    with Workers(min(options.jobs or cores(), cores())) as workers:  # the pool starts all of them, even idle ones
         written = save([(one, _sizes(one, options)) for one in chosen], workers, options.out)
     written.append(collect(list(EXPERIMENTS), options.out))
     return 0 if say("\n".join(make_printable(str(path)) for path in written)) else FAILED

@@ -63,6 +63,6 @@ class Convexity:
                 above, at, where = forward, old.iteration, new.iteration
             self.violation = (
                 f"The function is not convex, or noisy, or its gradient is wrong: the cut at iteration {at} is "
-                f"{above:.3g} above the value at iteration {where}, where rounding explains {explained:.1g}; nothing "
-                "is certified."
+                f"{above:.3g} above the value at iteration {where}, and rounding explains {explained:.1g} of it; "
+                "nothing is certified."
             )

@@ -38,7 +38,7 @@ class Misfit(NamedTuple):
     def __str__(self) -> str:
         return (
             f"Along {self.name} the gradient gives the slope {self.claimed:.3g}, where the values of the function give "
-            f"{self.seen:.3g}: check the code that computes it."
+            f"{self.seen:.3g}: check the code that computes the gradient."
         )
 
 

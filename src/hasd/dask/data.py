@@ -72,7 +72,7 @@ def affine(
     pool: Any = Cluster(connect(client)) if client is not None else Threads(count)
     raw, rhs = _make_blocks(blocks, b, pool, count)
     labelled = isinstance(loss, LogisticLoss)
-    if labelled or isinstance(rhs, np.ndarray):  # vectors of all rows are cut where the blocks end
+    if labelled or isinstance(rhs, np.ndarray):  # vectors over all rows are cut into the blocks' parts
         ends = np.cumsum([0, *pool.fetch(pool.run_each(length, raw))])
         total, cuts = int(ends[-1]), [(int(i), int(j)) for i, j in pairwise(ends)]
         if labelled and len(loss.y) != total:
@@ -115,7 +115,7 @@ def _make_blocks(blocks: Any, b: Any, pool: Any, count: int) -> tuple[list[Any],
 
 
 def _is_function(made: Any) -> bool:
-    """A LinearOperator can be called, too."""
+    """Whether it is a function that makes a block; a LinearOperator is callable, but is a block itself."""
     return callable(made) and not hasattr(made, "shape")
 
 
@@ -124,12 +124,12 @@ def _return_given(made: Any) -> Any:
 
 
 def _is_dask(value: Any) -> bool:
-    """A Dask array, without importing Dask."""
+    """Whether it is a Dask array, without importing Dask."""
     return all(hasattr(value, name) for name in ("to_delayed", "rechunk", "chunks", "dask"))
 
 
 def _from_dask(array: Any, b: Any, pool: Any) -> tuple[list[Any], Any]:
-    """A block for every chunk of rows; columns are put together."""
+    """One block for every chunk of rows; chunks of columns are joined."""
     if array.ndim != 2:
         raise ValueError(f"blocks must be a 2-D Dask array, got {array.ndim} dimensions")
     array = array.rechunk({1: -1})
@@ -151,7 +151,7 @@ def _rechunk_like(b: Any, array: Any) -> Any:
     """A Dask vector in the row chunks of an array; where their sizes are not known, it must have as many chunks."""
     if b.ndim == 1 and np.isnan(array.shape[0] + b.shape[0]):
         if b.numblocks[0] == array.numblocks[0]:
-            return b  # every block compares the lengths
+            return b  # every block checks its own lengths
         raise ValueError(
             f"b must have as many chunks as A, whose chunk sizes are unknown: {array.numblocks[0]}, "
             f"got {b.numblocks[0]}; compute_chunk_sizes() makes them known"

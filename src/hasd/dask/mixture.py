@@ -1,4 +1,4 @@
-"""How the losses of the blocks make the loss of all rows: values mix, and slopes with weights that follow."""
+"""How the losses of the blocks combine to the loss of all rows; slopes combine with the weights that follow from it."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Mixture:
 
 
 def mixture(loss: Loss | type, rows: Sequence[int]) -> Mixture:
-    """That of a loss on so many rows a block."""
+    """The mixture for a loss on blocks with so many rows."""
     if loss is LogisticLoss or isinstance(loss, LogisticLoss):
         return Mixture(np.array(rows) / sum(rows))
     if isinstance(loss, LogSumExpLoss | SymmetricSoftmaxLoss):

@@ -138,6 +138,6 @@ class BlockAffine(Objective):
 
 
 def _join_sizes(parts: Sequence[DataSizes | None]) -> DataSizes | None:
-    """Those of all rows; None where a block is an operator."""
+    """The data sizes of all rows; None where a block is an operator."""
     known = [part for part in parts if part is not None]
     return DataSizes(*map(max, zip(*known, strict=True))) if len(known) == len(parts) else None

@@ -12,8 +12,8 @@ from . import blas
 from .blocks import BlockPlan, make, make_and_tell, only_tell, tell
 
 WORTH = 1 << 20
-"""Entries of all blocks below which threads are not used unasked: ``python -m benchmarks.dask_blocks`` prints what they
-gain around there."""
+"""Below so many entries in all blocks, threads are used only where the caller asks for them:
+``python -m benchmarks.dask_blocks`` prints what they gain around there."""
 
 
 class Pool(Protocol):
@@ -23,7 +23,7 @@ class Pool(Protocol):
     """Whether what is lost is made again from what it came from, which therefore should not be long."""
 
     def run_each(self, function: Callable[..., Any], *columns: Sequence[Any]) -> list[Any]:
-        """The function on every block's row of the columns: handles of the results, made where they are wanted."""
+        """Call the function once a block, with that block's entry of every column; handles of the results."""
         ...
 
     def fetch(self, handles: Sequence[Any]) -> list[Any]:
@@ -33,7 +33,7 @@ class Pool(Protocol):
     def round(
         self, blocks: Sequence[Any], bundles: Sequence[Sequence[Any]], plan: BlockPlan
     ) -> tuple[list[Any], list[Any]]:
-        """A plan on every block: handles of what stays, and what was told, in the order of the blocks."""
+        """Carry out a plan on every block: handles of the values that stay, and the answers, in the blocks' order."""
         ...
 
 
@@ -55,18 +55,18 @@ class Threads:
         return Threads, (self.threads,)
 
     def pool_for(self, entries: float) -> Threads:
-        """Itself, or one without threads where the blocks are too small or BLAS would get in the way."""
+        """This pool, or one without threads where the blocks are too small or BLAS's threads cannot be limited."""
         return self if entries >= WORTH and blas.can_limit_threads() else Threads(1)
 
     def run_each(self, function: Callable[..., Any], *columns: Sequence[Any]) -> list[Any]:
-        """Results, at once."""
+        """The results themselves, computed at once."""
         if self._executor is None:
             return list(map(function, *columns))
         with blas.one_thread():
             return list(self._executor.map(function, *columns))
 
     def fetch(self, handles: Sequence[Any]) -> list[Any]:
-        """They are here."""
+        """The handles, which are the results."""
         return list(handles)
 
     def round(
@@ -83,28 +83,28 @@ class Cluster:
     remakes = True
 
     def __init__(self, client: Any):
-        """By a ``distributed.Client``."""
+        """Work through a ``distributed.Client``."""
         self.client = client
 
     def pool_for(self, entries: float) -> Cluster:
-        """Whatever the size."""
+        """This pool, whatever the size."""
         return self
 
     def run_each(self, function: Callable[..., Any], *columns: Sequence[Any]) -> list[Any]:
-        """Futures."""
+        """Futures of the results."""
         return self._tasks(function, f"hasd-{function.__name__}", *columns)
 
     def fetch(self, handles: Sequence[Any]) -> list[Any]:
-        """Their results, whichever was first."""
+        """The results, in the order of the futures."""
         return list(self.client.gather(handles))
 
     def round(
         self, blocks: Sequence[Any], bundles: Sequence[Sequence[Any]], plan: BlockPlan
     ) -> tuple[list[Any], list[Any]]:
-        """One task a block where nothing stays.
+        """One task a block where no value is kept, otherwise two: one makes the values, one answers.
 
-        Otherwise two, so that what stays is made, and after a loss remade, from what it needs and not from all that
-        the question was about: no basis depends on the points of the past.
+        So a value depends only on what it is made from, not on all that the questions were about, and after a loss
+        Dask makes it again from that alone.
         """
         name = f"hasd-{plan.tell[-1].name.replace(' ', '-')}"
         if not plan.keep:
@@ -113,14 +113,14 @@ class Cluster:
         return kept, self.fetch(self._tasks(partial(tell, acts=plan.tell), name, blocks, *bundles, kept))
 
     def _tasks(self, function: Callable[..., Any], name: str, *columns: Sequence[Any]) -> list[Any]:
-        """One a block.  What all have in common is in the function: of large keyword arguments ``map`` makes data of
-        their own, under a key that is the keyword, the same for every round.
+        """Submit one task a block.  Arguments that all tasks share are bound in the function: ``map`` would store large
+        keyword arguments under a key that is the same in every round.
         """
         return list(self.client.map(function, *columns, pure=False, key=name))
 
 
 def connect(client: Any) -> Any:
-    """The client itself, or one of the scheduler at an address."""
+    """The client itself, or a new client of the scheduler at an address."""
     if not isinstance(client, str):
         if not (hasattr(client, "map") and hasattr(client, "gather")):
             raise TypeError(f"client must be a distributed.Client, its address or None, got {client!r}")
@@ -135,5 +135,5 @@ def connect(client: Any) -> Any:
 
 
 def processors() -> int:
-    """How many this process may use."""
+    """How many processors this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

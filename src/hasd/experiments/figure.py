@@ -35,14 +35,14 @@ CONTENDERS: dict[str, tuple[float, dict[str, Any]]] = {
     "agd": (2.0, {}),
     "linear-coupling": (math.inf, {}),
     "hasd-paper": (math.inf, {}),
-    "hasd": (math.inf, {"raise_L": False}),  # a declared L is only a stepsize here: it may be as wrong as it likes
+    "hasd": (math.inf, {"raise_L": False}),  # L is only a stepsize here, and need not be true
 }
 """The methods with their norm and options; the last one is ours and not in the paper."""
 
 
 @dataclass(frozen=True)
 class FigureSizes:
-    """The paper gives none of these."""
+    """The sizes of the experiment, which the paper does not give."""
 
     n: int = size(500, "rows of A")
     d: int = size(100, "columns of A")
@@ -71,7 +71,7 @@ class FigureRun:
 
 @dataclass(frozen=True)
 class MethodCurve:
-    """What it gave: a point per iteration, from t = 0."""
+    """The curve of a run: a point per iteration, from t = 0."""
 
     run: FigureRun
     nfev: np.ndarray
@@ -110,7 +110,7 @@ def optimum(task: tuple[FigureSizes, str, float]) -> Reference | None:
 
 
 def has_diverged(values: np.ndarray) -> bool:
-    """Whether a run lost the tuning: it ends at no number or above its start."""
+    """Whether a run diverged: it ends at NaN or infinity, or above its start."""
     return not (math.isfinite(values[-1]) and values[-1] <= values[0])
 
 

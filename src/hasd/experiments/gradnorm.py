@@ -125,7 +125,7 @@ def tables(sizes: GradientNormSizes, workers: Workers) -> Tables:
     tasks = [(sizes, name, method) for name in PROBLEMS for method in ("hasd-paper", "hasd")]
     rows = [row for part in workers.map(solve, tasks, "gradnorm") for row in part]
     if not rows:
-        raise ValueError(f"no rule asks for as few as {sizes.iterations} iterations: raise --iterations")
+        raise ValueError(f"every rule asks for more than {sizes.iterations} iterations: raise --iterations")
     return {"gradnorm": rows}
 
 

@@ -34,7 +34,7 @@ class Reference:
 
     @property
     def certificate(self) -> float:
-        """f(x) - f* <= ||g||^2/(2 mu); NaN at mu = 0, where only the decrement speaks."""
+        """f(x) - f* <= ||g||^2/(2 mu); NaN at mu = 0, where only the decrement tells."""
         return self.grad_norm**2 / (2.0 * self.mu) if self.mu > 0.0 else math.nan
 
     @property
@@ -86,7 +86,7 @@ def hessian(f: Affine, x: np.ndarray) -> np.ndarray:
 
 
 def _newton(f: Affine, x: np.ndarray, most: int = 200) -> tuple[np.ndarray, float, int]:
-    """Damped by halving until the decrease is a fraction of the predicted one; ends where that is rounding."""
+    """Newton's method: steps are halved until f decreases enough; it ends where the predicted decrease is rounding."""
     decrement = math.inf
     for steps in range(1, most + 1):
         fun, g = f.value_and_grad(x)

@@ -56,7 +56,7 @@ def advance(setting: Setting, state: HASDState, y: Tree, f: Scalar, g: Tree) -> 
 
 
 def drowns(state: HASDState, f: Scalar) -> Scalar:
-    """Whether the descent that the step promises drowns in rounding, so that the gradient at its end must decide."""
+    """Whether the promised descent is below rounding, so that the gradient at the step's end must decide."""
     assert state.line is not None
     predicted, noise = _promise(state.at, state.line.L, jnp.asarray(f, state.rho.dtype))
     return ~(predicted > noise)
@@ -68,7 +68,7 @@ def _promise(e: EvaluationTree, L: Scalar, f: Scalar) -> tuple[Scalar, Scalar]:
 
 
 def _after_coupling(setting: Setting, state: HASDState, e: EvaluationTree, finite: Scalar) -> HASDState:
-    """The coupling point was evaluated: the first step from it is to be tried."""
+    """The state after the coupling point was evaluated: the first step from it is tried next."""
     line = state.line
     assert line is not None
     begins = state.iteration == 0
@@ -114,7 +114,7 @@ def _first_trial(setting: Setting, state: HASDState, e: EvaluationTree) -> HASDS
 
 
 def _move_nearer(setting: Setting, state: HASDState) -> HASDState:
-    """The coupling point was outside the domain of f: one nearer to x_t, for so long as that is sensible."""
+    """The state after a coupling point outside the domain of f: one nearer to x_t comes next, up to a limit."""
     assert state.line is not None
     nearer = _request_coupling(setting, state._replace(rho=4.0 * state.rho), state.line)
     nearer = select(state.line.couplings >= NONFINITE_LIMIT, end_run(state, NONFINITE), nearer)
@@ -122,13 +122,13 @@ def _move_nearer(setting: Setting, state: HASDState) -> HASDState:
 
 
 def _request_step_end(setting: Setting, state: HASDState, e: EvaluationTree, line: LineTree) -> HASDState:
-    """With the end of the step from e with the line's L as the point to evaluate."""
+    """Ask for the end of the step from e with the line's L as the next point to evaluate."""
     s = steepest(e.g, setting.p, e.dual_norm)
     return state._replace(y=mix(lambda y, s: y - s / line.L, e.x, s), line=line)
 
 
 def _request_coupling(setting: Setting, state: HASDState, line: LineTree) -> HASDState:
-    """With the coupling point of the state's rho as the point to evaluate; x_0 at the start."""
+    """Ask for the coupling point of the state's rho as the next point to evaluate; x_0 at the start."""
     a = increment(state.estimate.weight, line.L_start * state.rho, setting.mu)
     y = couple(state.x, state.estimate, a, setting.mu)
     y = select(state.iteration == 0, state.x, y)
@@ -136,7 +136,7 @@ def _request_coupling(setting: Setting, state: HASDState, line: LineTree) -> HAS
 
 
 def _after_step(setting: Setting, state: HASDState, there: EvaluationTree, whole: Scalar) -> HASDState:
-    """The end of a step was evaluated: take it, or try another L; `whole`: value and gradient there are finite."""
+    """The state after a step's end was evaluated: take the step, or try another L; `whole`: all is finite there."""
     line, e, f = state.line, state.at, there.f
     assert line is not None
     s = steepest(e.g, setting.p, e.dual_norm)
@@ -178,14 +178,14 @@ def _after_step(setting: Setting, state: HASDState, there: EvaluationTree, whole
 
 
 def _take_step(setting: Setting, state: HASDState, e: EvaluationTree, s: Tree, step: Accepted) -> HASDState:
-    """The iteration with the largest certified weight; y anew with a larger rho where that is below half the rule's."""
+    """Take the step with the largest certified weight; where that is below half the rule's, try a larger rho."""
     line, estimate, mu = state.line, state.estimate, setting.mu
     assert line is not None
     safe = 1.0 / e.gain**2
     rule = increment(estimate.weight, step.L * jnp.maximum(state.rho, safe), mu)
     root = largest_root(estimate, e, step.f, mu)
     enough = root >= 0.5 * rule
-    # the latter: the proof gives the rule where rounding hides it
+    # In the second case the proof gives the rule's weight, and rounding hid it.
     moves = enough | ((state.rho >= safe) & (line.L_start >= step.L))
     a = jnp.where(enough, root, rule)
     A = estimate.weight + a

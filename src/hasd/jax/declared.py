@@ -45,9 +45,9 @@ def advance(setting: Setting, state: HASDState, y: Tree, f: Scalar | None, g: Tr
 
 
 def _after_coupling(setting: Setting, state: HASDState, e: EvaluationTree, finite: Scalar) -> HASDState:
-    """The coupling point was evaluated: the iteration, or the next trial."""
+    """The state after the coupling point was evaluated: the next iterate, or the next trial."""
     assert state.search is not None
-    begins = state.iteration == 0  # nothing to aim for: the smallest admissible rho can be read off
+    begins = state.iteration == 0  # y_0 does not depend on rho: take the smallest admissible one
     rho = jnp.where(begins, WINDOW[0] / e.gain**2, state.rho)
     c = jnp.where(finite, jnp.where(e.norm2 > 0.0, rho * e.gain**2, AIM), jnp.nan)
     accepted = finite & (begins | state.search.forced | ((c >= WINDOW[0]) & (c <= WINDOW[1])))
@@ -64,7 +64,7 @@ def _after_coupling(setting: Setting, state: HASDState, e: EvaluationTree, finit
 
 
 def _take_step(setting: Setting, state: HASDState, e: EvaluationTree, rho: Scalar) -> HASDState:
-    """The iteration, and the first trial of the next one."""
+    """The next iterate, with the first trial of the iteration after it."""
     L, mu = state.L, setting.mu
     a = increment(state.estimate.weight, L * rho, mu)  # L rho a^2 = A_{t+1} kappa_{t+1}
     s = steepest(e.g, setting.p, e.dual_norm)
@@ -80,7 +80,7 @@ def _take_step(setting: Setting, state: HASDState, e: EvaluationTree, rho: Scala
 
 
 def request_coupling(setting: Setting, state: HASDState, rho: Scalar, search: SearchTree) -> HASDState:
-    """With the coupling point of rho as the one to evaluate."""
+    """Ask for the coupling point of rho as the next point to evaluate."""
     a = increment(state.estimate.weight, state.L * rho, setting.mu)
     return state._replace(rho=rho, y=couple(state.x, state.estimate, a, setting.mu), search=search)
 
@@ -88,7 +88,7 @@ def request_coupling(setting: Setting, state: HASDState, rho: Scalar, search: Se
 def _next_trial(setting: Setting, state: HASDState, c: Scalar) -> tuple[HASDState, Scalar]:
     """The next trial after a residual outside the window, and whether the search has failed; as `hasd.search.search`.
 
-    Where that hands back the trial above the window, this proposes it once more: nothing need be kept.
+    Where that returns the trial above the window, this proposes it once more, so that it need not be stored.
     """
     search, u = state.search, state.rho
     assert search is not None
@@ -122,14 +122,14 @@ def observed_smoothness(setting: Setting, one: EvaluationTree, other: Evaluation
 
 
 def _raise_smoothness(state: HASDState, smoothness: Scalar) -> HASDState:
-    """With a larger L; f is wanted at x_t, for what the cuts promised of it rested on the smaller."""
+    """Raise L and ask for f at x_t: the cuts must be scaled, as they rested on the smaller L."""
     assert state.mend is not None
     mend = state.mend._replace(wanted=jnp.ones_like(state.mend.wanted))
     return state._replace(L=jnp.maximum(smoothness, 1.1 * state.L), y=state.x, mend=mend)
 
 
 def _repair_estimate(setting: Setting, state: HASDState, f: Scalar) -> HASDState:
-    """f(x_t) is known: the cuts are scaled to it; where no scale will do, a new epoch at the best point seen."""
+    """Scale the cuts to f(x_t); where no scale is enough, begin a new epoch at the best point seen."""
     assert state.mend is not None
     center, best = state.mend.center, state.mend.best
     estimate = rescale(state.estimate, center, f, setting.mu)

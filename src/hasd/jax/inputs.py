@@ -13,7 +13,7 @@ from .._math.geometry import Lp
 
 
 def exponent(p: Any) -> float:
-    """p as a float; it is compiled in, so that it cannot be traced.
+    """p as a float; it is compiled in, and cannot be traced.
 
     >>> exponent(1.5)
     Traceback (most recent call last):
@@ -27,7 +27,7 @@ def exponent(p: Any) -> float:
 
 
 def check_smoothness(L: Any) -> None:
-    """Refuse an L that is known not to be a positive number; None is one to be found."""
+    """Refuse an L that is known not to be a positive number; None stands for backtracking."""
     if L is not None and (known := _known_number("L", L)) is not None and not 0.0 < known < math.inf:
         raise ValueError(f"L must be positive and finite, got {known!r}")
 
@@ -39,7 +39,7 @@ def check_strong_convexity(mu: Any) -> None:
 
 
 def tolerance(name: str, value: Any) -> float:
-    """A tolerance as a float: optimistix keeps it as one, so that another value is another program."""
+    """A tolerance as a float, as optimistix keeps it: another value is compiled again."""
     known = _known_number(name, value)
     if known is None or not known >= 0.0:
         raise ValueError(f"{name} must be a known number of at least 0, got {value!r}")

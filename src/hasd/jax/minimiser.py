@@ -129,7 +129,7 @@ class HASD(optx.AbstractMinimiser):
         else:
 
             def look(x: Tree) -> tuple[tuple[Scalar, Any], Tree]:
-                """f at the end of a step, and the gradient only where f does not tell."""
+                """f at the end of a step, and the gradient only where f does not decide."""
                 f, aux = fn(x, args)
                 unclear = backtracked.drowns(state, f)
                 return (f, aux), jax.lax.cond(unclear, lambda x: whole(x)[1], lambda x: mix(jnp.zeros_like, x), x)
@@ -157,7 +157,7 @@ class HASD(optx.AbstractMinimiser):
         """The auxiliary output anew, where there is one: it was that of another point."""
         if jax.tree.leaves(aux):
             _, aux = fn(y, args)
-        # optimistix itself ends a run at an x that is not finite, and at its limit
+        # optimistix itself ends a run where x is not finite, and at its limit on steps.
         lost = jnp.where(state.evaluations == 0, NONFINITE_START, NONFINITE)
         broken_off = jnp.where(result == optx.RESULTS.nonfinite, lost, Status.MAXFUN.code)
         status = jnp.where(state.status == RUNNING, broken_off, state.status)

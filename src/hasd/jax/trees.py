@@ -16,7 +16,7 @@ Scalar: TypeAlias = jax.Array
 
 
 def own_copy(tree: Tree) -> Tree:
-    """A copy of its own, as arrays whose dtype no later arithmetic changes; anything but real floats is refused."""
+    """A copy as arrays with fixed dtypes; anything but real floating-point numbers is refused."""
 
     def leaf(x: Any) -> jax.Array:
         array = jnp.asarray(x)
@@ -28,7 +28,7 @@ def own_copy(tree: Tree) -> Tree:
 
 
 def scalar_dtype(tree: Tree) -> Any:
-    """What scalars are kept in: the widest of the leaves, and at least float32."""
+    """The dtype of scalars: the widest of the leaves, and at least float32."""
     return jnp.result_type(jnp.float32, *jax.tree.leaves(tree))
 
 
@@ -60,7 +60,7 @@ def dot(x: Tree, y: Tree) -> Scalar:
 
 
 def largest_size(x: Tree) -> Scalar:
-    """max|x|; NaN where there is one."""
+    """max|x|; NaN where an entry is NaN."""
     top = jnp.zeros((), scalar_dtype(x))
     for leaf in jax.tree.leaves(x):
         top = jnp.maximum(top, jnp.max(jnp.abs(leaf), initial=0.0).astype(top.dtype))

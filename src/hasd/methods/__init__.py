@@ -79,14 +79,14 @@ def _class_of(name: str) -> Any:
 
 
 def make(name: str, options: dict[str, Any], caller: Callable[..., Any]) -> Method:
-    """The method of that name with the options that its caller did not know; errors list what is known."""
+    """The method of that name with these options; errors list the names that are known."""
     if name not in REGISTRY:
         names = ("auto", *REGISTRY)
-        raise ValueError(unknown_name_message("method", name, names, f"the known ones are {', '.join(names)}"))
+        raise ValueError(unknown_name_message("method", name, names, f"the methods are: {', '.join(names)}"))
     known = options_of(name) if options else []
     for option in options:
         if option not in known:
-            takes = f"takes {', '.join(known)}" if known else "takes no options of its own"
+            some, none = f"the options of method {name!r} are: {', '.join(known)}", f"method {name!r} has no options"
             names = (*known, *parameters(caller))
-            raise TypeError(unknown_name_message("option", option, names, f"method {name!r} {takes}"))
+            raise TypeError(unknown_name_message("option", option, names, some if known else none))
     return REGISTRY[name](**options)

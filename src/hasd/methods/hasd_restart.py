@@ -66,7 +66,7 @@ class HASDRestart:
         if not known or isinstance(self.inner, type):
             raise ValueError(f"inner must be {', '.join(INNER)} or a method object, got {self.inner!r}")
         if traits_of_method(self.inner).needs_mu:
-            raise ValueError(f"inner must be a method that does without mu, got {self.inner!r}")
+            raise ValueError(f"inner must be a method that does not need mu, got {self.inner!r}")
 
     @property
     def needs_images(self) -> bool:

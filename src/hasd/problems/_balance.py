@@ -225,8 +225,8 @@ class Balance:
         tied = np.flatnonzero((short >= -self.tie) & (between > 0))
         if tied.size:
             words = self._words(high <= tied[0], rank <= tied[0], "the same")
-            vanish = "so that what other rows have there must vanish"
-            return Obstacle(False, f"It exists only in the limit: {words}, {vanish}.", lower)
+            vanish = "so that the entries of other rows there must go to 0"
+            return Obstacle(False, f"A scaling exists only in the limit: {words}, {vanish}.", lower)
         if short[k] > TIE["float64"]:
             words = self._words(high <= k, rank <= k, "only")
             return Obstacle(False, f"No scaling comes closer than {2.0 * short[k]:.1e}: {words}.", lower)
@@ -235,7 +235,7 @@ class Balance:
     def suspicion(self, error: float) -> str:
         """A sentence for scalings that grow without end where no set of rows proves why."""
         if error <= self.tie:
-            return "What is left is within the rounding of the sums asked for."
+            return "The error that is left is within the rounding of r and c."
         return "The scalings grow without end: perhaps none exists."
 
     def _reach(self, rank: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:

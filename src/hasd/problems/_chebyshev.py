@@ -358,7 +358,7 @@ def _judge_optimum(search: Exchange, which: Vector, found: vertex.Vertex, tol: f
 MESSAGES = {
     Status.GAP: "Converged: no x does better by more than the tolerance.",
     Status.MAXITER: "Maximum number of linear programs reached.",
-    Status.PRECISION: "No further progress is possible: what is left of the gap is rounding, or the linear program's.",
+    Status.PRECISION: "No further progress is possible: the rest of the gap is rounding, or the solver's tolerance.",
     Status.TIME: Status.TIME.message,
 }
 
@@ -371,11 +371,11 @@ def _answer(search: Exchange, tol: float, status: Status, message: str = "") -> 
     rank = np.count_nonzero(counted < search.coordinates.rank)
     message = message or MESSAGES[status]
     if status is Status.GAP and search.lower > 0.0 and not search.is_met(tol):
-        message = f"Converged to rounding: {search.upper - search.lower:.2g} is what the size of Ax leaves of the gap."
+        message = f"Converged to rounding: the gap of {search.upper - search.lower:.2g} is within the rounding of Ax."
     if counted.size < d:
-        message += f" To rounding {counted.size} of the {d} columns of A span the others, which the bound ignores."
+        message += f" Up to rounding, {counted.size} of the {d} columns of A span the others; the bound ignores those."
     if rank < counted.size:
-        message += f" {counted.size - rank} of the {d} columns of A are too near to others to get a coefficient."
+        message += f" {counted.size - rank} of the {d} columns of A are too near to others and get the coefficient 0."
     return Result(
         x=search.x,
         fun=search.upper,

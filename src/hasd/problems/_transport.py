@@ -151,7 +151,7 @@ def _problem(C: Any, a: Any, b: Any, reg: Any) -> Transport:
         cost = cost[np.ix_(rows, columns)]
     low, high = float(cost.min()), float(cost.max())
     if not math.isfinite(high - low):
-        raise ValueError("C must span less than the largest number there is")
+        raise ValueError("C must have a finite range, but max C - min C overflows")
     dual = SemiDual(cost, left[rows], right[columns], inputs.number("reg", reg, least=0.0, strict=True))
     return Transport(dual, high - low, max(abs(low), abs(high)), mass, rows, columns)
 

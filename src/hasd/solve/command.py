@@ -104,14 +104,14 @@ def run(options: argparse.Namespace) -> int:
         make_folder(options.out)
     try:
         solution = solve(data, settings)
-    except Exception as error:  # one line, as for a file; python -X dev shows where
+    except Exception as error:  # one line, as for a file; python -X dev shows the traceback
         if sys.flags.dev_mode:
             raise
         what = "more memory than there is" if isinstance(error, MemoryError) else f"{type(error).__name__}: {error}"
         complain(f"error: {options.file}: solving failed: {what}")
         return FAILED
     told = say(summary(options.file, settings.problem, solution, options.out is not None))
-    if options.out is not None:  # also where it could not be told
+    if options.out is not None:  # also where the summary could not be printed
         told = say(_write_files(solution, settings, options.file, options.out)) and told
     if not told:
         return FAILED
@@ -163,7 +163,7 @@ def number(least: float, what: str) -> Callable[[str], float]:
 
 
 def whole_number(text: str) -> int:
-    """A whole number above 0; one that nobody lives to count to is as good as any other of them."""
+    """A whole number above 0; a huge one is cut to a number that no run reaches."""
     if not (text.isascii() and text.isdecimal() and text.strip("0")):
         raise argparse.ArgumentTypeError(f"must be a whole number of at least 1, got {text!r}")
     return int(text) if len(text) < 19 else 10**18

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 SHOWN = 80
-"""Characters of somebody else's text that an error shows."""
+"""How many characters of a file's text an error shows."""
 LARGEST = 1e100
 """A number whose square, summed over any number of rows, is still finite."""
 LISTED = 12
@@ -19,7 +19,7 @@ class Fault(Exception):
     """What a reader found and where; the funnel adds the file's name."""
 
     def __init__(self, place: str, text: str):
-        """Remember both."""
+        """Keep place and text."""
         super().__init__(place, text)
         self.place, self.text = place, text
 
@@ -32,7 +32,7 @@ class FileProblem(Exception):
     """
 
     def __init__(self, path: str, place: str, text: str):
-        """Remember the three parts."""
+        """Keep the three parts."""
         super().__init__(path, place, text)
         self.path, self.place, self.text = path, place, text
 
@@ -51,7 +51,7 @@ def make_printable(text: str) -> str:
 
 
 def quote(text: str) -> str:
-    """Somebody else's text in quotes, cut to a length that a line can hold.
+    """Text from a file in quotes, cut to `SHOWN` characters.
 
     >>> quote("x" * 1000) == "'" + "x" * SHOWN + "...'"
     True
@@ -60,7 +60,7 @@ def quote(text: str) -> str:
 
 
 def gist(error: BaseException) -> str:
-    """The beginning of an error of somebody else's code; it may quote the whole file.
+    """The beginning of another library's error, which may quote the whole file.
 
     >>> gist(ValueError("bad\\nworse"))
     'ValueError: bad'
@@ -88,7 +88,7 @@ def size(number: float) -> str:
     >>> size(3 * 2**30), size(1500), size(12)
     ('3 GiB', '1.46 KiB', '12 bytes')
     """
-    if number >= 2**60:  # a header may declare more digits than a float has room for
+    if number >= 2**60:  # a header may declare a number beyond any float
         return "over 2^60 bytes"
     for unit, name in ((2**40, "TiB"), (2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB")):
         if number >= unit:

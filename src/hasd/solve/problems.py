@@ -44,7 +44,7 @@ class FileSolution:
     why: str  # that method
     tol: float
     nprod: int
-    scale: float = 0.0  # the gap is measured by the value, or by this where it is larger
+    scale: float = 0.0  # the gap is relative to the value, or to this where it is larger
     arrays: dict[str, np.ndarray] = field(default_factory=dict)  # for solution.npz
     scalars: dict[str, Any] = field(default_factory=dict)  # for solution.json, beside those above
     notes: tuple[str, ...] = ()
@@ -92,7 +92,7 @@ def solve(data: Pair | Cost, settings: Settings) -> FileSolution:
         warnings.catch_warnings(),
         show_waiting(alive, settings.problem, settings.time_limit),
     ):
-        warnings.simplefilter("ignore")  # the result says how it went
+        warnings.simplefilter("ignore")  # the result reports what the warnings would
         found = solver[settings.problem](data, settings)
     res = found.res
     return replace(
@@ -152,7 +152,7 @@ def _logistic(data: Pair, settings: Settings) -> FileSolution:
     notes = ("The ridge holds the intercept too.",) if ridge and settings.intercept else ()
     A = _matrix(data, settings)
     f = Logistic(A, data.b, ridge=ridge)
-    if ridge > 0.0:  # then there is a minimiser
+    if ridge > 0.0:  # a ridge guarantees a minimiser
         return _solve_smooth(f, data, settings, {"ridge": ridge}, notes)
     watch = SeparationWatch(A, data.b, math.inf if settings.time_limit is None else settings.time_limit)
     found = _solve_smooth(f, data, settings, {"ridge": ridge}, notes, watch)
@@ -189,7 +189,7 @@ def _solve_smooth(
     progress = settings.progress and find_spec("tqdm") is not None
     res = minimize(f, np.zeros(f.dimension), p=settings.norm, progress=progress, trace=ROWS, **given)
     before = f.nprod
-    if not res.trace["fun"].size:  # no time for an evaluation, or x = 0 is no start: told is what there is
+    if not res.trace["fun"].size:  # no time for an evaluation, or none possible at x = 0
         res.fun, res.jac = f.value_and_grad(res.x)
         res.trace |= {"seconds": np.zeros(1), "fun": np.array([res.fun]), "lower": np.array([math.nan])}
     late = res.status == Status.TIME.code
@@ -217,7 +217,7 @@ def _transport(data: Cost, settings: Settings) -> FileSolution:
     tol = TRANSPORT_TOL if settings.tol is None else settings.tol
     reg, notes = (settings.reg, ()) if settings.reg is not None else _default_reg(data)
     res = transport(data.C, data.a, data.b, reg, error_tol=tol, **settings.limits())
-    # before the end no plan has the right marginals, and what the trace calls fun bounds nothing
+    # Before the end no plan has the right marginals: the trace's fun bounds nothing.
     res.trace["fun"] = np.full_like(res.trace["lower"], res.fun)
     return FileSolution(
         res,
@@ -275,7 +275,7 @@ def _predict(x: np.ndarray, data: Pair, settings: Settings) -> dict[str, np.ndar
 
 
 def _arrays(res: Any) -> dict[str, np.ndarray]:
-    """What else a solver proves its answer with, as far as it has it."""
+    """The arrays that prove a solver's answer, those that it has."""
     names = ("active", "signs", "multipliers", "residual", "dual")
     return {name: np.asarray(res[name]) for name in names if name in res}
 

@@ -33,7 +33,7 @@ LARGEST = 10**6
 SMALLEST = 2.0**-1000
 """An entry below this, once columns are of size 1, may have lost digits to underflow."""
 FEASIBLE = 1e-9
-"""What they may miss a constraint by; and an optimum, or a coordinate, below it is 0."""
+"""The tolerance of the linear programs; an optimum, or a coordinate, below it is taken for 0."""
 DENSEST = 32
 """Coordinates of a direction that is computed in rational arithmetic."""
 
@@ -56,7 +56,7 @@ def separator(A: Any, y: np.ndarray, seconds: float = math.inf) -> np.ndarray | 
     n, d = M.shape
     if M.nnz > LARGEST:
         return None
-    M.data *= np.repeat(_units(abs(M).max(axis=1)), np.diff(M.indptr))  # rows first: a long one says nothing of columns
+    M.data *= np.repeat(_units(abs(M).max(axis=1)), np.diff(M.indptr))  # rows first, so that no long row decides
     units = _units(abs(M).max(axis=0))
     M.data *= units[M.indices]
     if M.nnz == 0 or np.abs(M.data).min() < SMALLEST:
@@ -92,7 +92,7 @@ def _best_direction(aim: np.ndarray, rows: Any, bounds: list[Any], seconds: floa
 
 
 def _exact_direction(M: csr_array, w: np.ndarray) -> np.ndarray | None:
-    """A rational direction near w with Mw = 0, rounded; None where there is none with as many zeros, or it costs."""
+    """A rational direction near w with Mw = 0, rounded; None where none has w's zeros, or it takes too long."""
     if M.shape[0] == 0:
         return w
     w = np.where(np.abs(w) > FEASIBLE, w, 0.0)
@@ -129,7 +129,7 @@ def _null_vector(rows: list[list[Fraction]], w: list[float]) -> list[Fraction]:
 
 
 def _eliminate(row: list[Fraction], other: list[Fraction], j: int) -> list[Fraction]:
-    """The row less as much of the other, which is 1 there, as makes it 0 at j."""
+    """The row minus the multiple of the other (which is 1 at j) that makes it 0 at j."""
     return [a - row[j] * b for a, b in zip(row, other, strict=True)] if row[j] else row
 
 

@@ -48,13 +48,13 @@ def _lower(solution: FileSolution) -> str:
 def _gap(solution: FileSolution) -> str:
     if not math.isfinite(solution.gap):
         return "unknown"
-    exact = solution.lower == 0.0 and solution.solved  # the value itself is rounding: no share of it says anything
+    exact = solution.lower == 0.0 and solution.solved  # the value is rounding: a gap relative to it means nothing
     relative = "" if exact or not solution.fun else f", {solution.gap / abs(solution.fun):.1e} of the value"
     return f"{solution.gap:.3g}{relative}: the value is that close to the best possible, or closer"
 
 
 def _extra_rows(solution: FileSolution, written: bool) -> list[tuple[str, str]]:
-    """What the problem has of its own: coefficients, the rows that decide, the cost of a plan."""
+    """The rows that only some problems have: coefficients, active rows, the cost of a plan."""
     arrays, scalars, rows = solution.arrays, solution.scalars, []
     if "active" in arrays and arrays["active"].size:
         active = arrays["rows"][arrays["active"]] if "rows" in arrays else arrays["active"]

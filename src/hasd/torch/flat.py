@@ -42,7 +42,7 @@ class Flat:
             p.copy_(piece)
 
     def holds(self, x: torch.Tensor) -> bool:
-        """Whether the parameters are what `scatter(x)` left."""
+        """Whether the parameters still are what `scatter(x)` wrote."""
         if x.shape[0] != sum(_as_real(p.detach()).numel() for p in self.parameters):
             return False
         return all(torch.equal(p, piece.to(p)) for p, piece in self._pieces(x))
@@ -70,7 +70,7 @@ def _as_real(tensor: torch.Tensor) -> torch.Tensor:
 class ClosureSource:
     """f as the closure computes it, with the parameters at x: an `Oracle`'s source."""
 
-    precision = 0.0  # as good as the parameters
+    precision = 0.0  # taken to be as precise as the parameters
     by_curvature = True
 
     def __init__(self, flat: Flat, closure: Callable[[], torch.Tensor], maximize: bool):
@@ -80,11 +80,11 @@ class ClosureSource:
         self.first: torch.Tensor | None = None  # what the closure returned first
 
     def doubt(self, e: Evaluation, image: float | None = None) -> Doubt:
-        """That of any function."""
+        """The doubt of any user's function."""
         return doubt_of_function(e.f, e.norm2, e.size, e.x.shape[0], e.eps)
 
     def sharpen(self, e: Evaluation) -> None:
-        """Of a closure nothing more can be had."""
+        """None: a closure cannot be evaluated more accurately."""
 
     @property
     def counts(self) -> tuple[int, int, int]:
@@ -120,5 +120,5 @@ class ClosureSource:
         return self.sign * as_scalar(loss, "the closure"), self.sign * self.flat.gradient()
 
     def value(self, x: Array) -> float:
-        """f at x: the closure makes the gradient all the same."""
+        """f at x; the closure computes the gradient, too."""
         return self.value_and_grad(x)[0]

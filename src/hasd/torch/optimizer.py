@@ -143,7 +143,7 @@ class HASD(torch.optim.Optimizer):
         return source.first
 
     def _advance(self, oracle: Oracle, x: torch.Tensor, state: State | None) -> tuple[State | None, str]:
-        """The state after one iteration, or as it was with the reason why there is none."""
+        """The state after one iteration; where none can be made, the old state and the reason."""
         rate = min(float(group["lr"]) for group in self.param_groups)
         if rate == 0.0:
             return state, "The learning rate is 0."
@@ -240,5 +240,5 @@ class HASD(torch.optim.Optimizer):
             inputs.number("radius", radius, least=0.0)
         state, _, _, seen = packing.unpack(packing.Packed(json.loads(kept["tree"]), kept["arrays"]), self._classes())
         certificates = (*state.certificates, state.estimate.certificate(state.origin))
-        bend = max(seen.largest, self._shared_setting("mu"), 0.0 if seen.pairs else state.L)  # L: before any was seen
+        bend = max(seen.largest, self._shared_setting("mu"), 0.0 if seen.pairs else state.L)  # L if nothing was seen
         return sign * max(certificate.lower(radius, bend) for certificate in certificates)
