@@ -54,11 +54,11 @@ _ADAPTERS = ("dask", "jax", "sklearn", "torch")
 
 def __dir__() -> list[str]:
     """The package's names, with the adapters whose libraries are installed."""
-    return sorted({*globals(), *(name for name in _ADAPTERS if _installed(name))})
+    return sorted({*globals(), *(name for name in _ADAPTERS if _is_installed(name))})
 
 
-def _installed(name: str) -> bool:
-    """Whether there is a library of that name; one that another put in its place may not tell."""
+def _is_installed(name: str) -> bool:
+    """Whether there is a library of that name; a loaded module without a spec, such as a test's stub, counts."""
     try:
         return find_spec(name) is not None
     except (ImportError, ValueError):

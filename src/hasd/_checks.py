@@ -15,45 +15,45 @@ from typing import Any
 import numpy as np
 
 
-def flag(name: str, value: Any) -> None:
+def check_flag(name: str, value: Any) -> None:
     """Refuse what is neither True nor False: "no" would count as true."""
     if not isinstance(value, bool | np.bool_):
         raise TypeError(f"{name} must be True or False, got {value!r}")
 
 
-def word(name: str, value: Any, known: tuple[str, ...]) -> None:
+def check_word(name: str, value: Any, known: tuple[str, ...]) -> None:
     """Refuse what is not one of these words."""
     if not (isinstance(value, str) and value in known):
         raise ValueError(f"{name} must be {' or '.join(map(repr, known))}, got {value!r}")
 
 
-def nearest(given: str, known: Iterable[str]) -> str | None:
+def nearest_name(given: str, known: Iterable[str]) -> str | None:
     """The known name that was probably meant; None where none is alike.
 
-    >>> nearest("max_iter", ["maxfun", "maxiter"]), nearest("moon", ["maxfun", "maxiter"])
+    >>> nearest_name("max_iter", ["maxfun", "maxiter"]), nearest_name("moon", ["maxfun", "maxiter"])
     ('maxiter', None)
     """
     spelt = {name.lower(): name for name in known}
-    alike = get_close_matches(given.lower(), spelt, n=1, cutoff=0.7)  # at 0.6 interrupt is like inertia
+    alike = get_close_matches(given.lower(), spelt, n=1, cutoff=0.7)  # at 0.6 "interrupt" would pass for "inertia"
     return spelt[alike[0]] if alike else None
 
 
-def unknown(what: str, given: str, known: Iterable[str], otherwise: str) -> str:
-    """The message on a name that is not known: what was probably meant, and what there is.
+def unknown_name_message(what: str, given: str, known: Iterable[str], otherwise: str) -> str:
+    """The message about an unknown name: which name was probably meant, and which are known.
 
-    >>> unknown("option", "max_iter", ["maxiter"], "a method object carries its own options")
+    >>> unknown_name_message("option", "max_iter", ["maxiter"], "a method object carries its own options")
     "unknown option 'max_iter'; did you mean 'maxiter'? A method object carries its own options"
-    >>> unknown("option", "moon", ["maxiter"], "a method object carries its own options")
+    >>> unknown_name_message("option", "moon", ["maxiter"], "a method object carries its own options")
     "unknown option 'moon': a method object carries its own options"
     """
-    meant = nearest(given, known)
+    meant = nearest_name(given, known)
     if meant is None:
         return f"unknown {what} {given!r}: {otherwise}"
     return f"unknown {what} {given!r}; did you mean {meant!r}? {otherwise[0].upper()}{otherwise[1:]}"
 
 
 def parameters(function: Callable[..., Any]) -> list[str]:
-    """The names that a function knows itself, those aside that its ``**options`` take.
+    """The names of a function's parameters, without its ``**options``.
 
     >>> parameters(lambda x, *, tol, **options: None)
     ['x', 'tol']
@@ -62,7 +62,7 @@ def parameters(function: Callable[..., Any]) -> list[str]:
     return [one.name for one in given if one.kind is not one.VAR_KEYWORD]
 
 
-def whole(name: str, value: Any, least: int) -> None:
+def check_whole(name: str, value: Any, least: int) -> None:
     """Refuse an option that is not a whole number, or too small a one."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral) or int(value) < least:
         raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}")
@@ -71,15 +71,15 @@ def whole(name: str, value: Any, least: int) -> None:
 def number(name: str, value: Any, *, least: float, strict: bool = False, finite: bool = True) -> float:
     """A real number not below `least` (above it where strict)."""
     if not is_number(value):
-        raise TypeError(f"{name} must be a number, got {shown(value)}")
+        raise TypeError(f"{name} must be a number, got {show_value(value)}")
     try:
         out = float(value)
-    except OverflowError:  # a whole number, of so many digits perhaps that Python does not print it
+    except OverflowError:  # a whole number; Python may refuse to print one of so many digits
         raise ValueError(f"{name} must be a number of at most 308 digits, got one of more") from None
     low = out <= least if strict else out < least
     if math.isnan(out) or low or (finite and math.isinf(out)):
         bound = f"{'greater than' if strict else 'at least'} {least:g}"
-        raise ValueError(f"{name} must be {'finite and ' if finite else ''}{bound}, got {shown(value)}")
+        raise ValueError(f"{name} must be {'finite and ' if finite else ''}{bound}, got {show_value(value)}")
     return out
 
 
@@ -89,18 +89,18 @@ def count(name: str, value: Any, *, least: int) -> float:
         return math.inf
     out = number(name, value, least=least, finite=False)
     if out != math.inf and out != int(out):
-        raise ValueError(f"{name} must be a whole number, got {shown(value)}")
+        raise ValueError(f"{name} must be a whole number, got {show_value(value)}")
     return out
 
 
 SHOWN = 80
-"""Characters of somebody else's value that an error shows."""
+"""How many characters of a user's value an error shows."""
 
 
-def shown(value: Any) -> str:
-    """What was given in place of a number, for an error message: on one line, and no more than that of it.
+def show_value(value: Any) -> str:
+    """The value for an error message: its repr on one line, cut to `SHOWN` characters.
 
-    >>> shown("two"), shown(np.zeros((2, 2)))
+    >>> show_value("two"), show_value(np.zeros((2, 2)))
     ("'two'", 'array([[0., 0.], [0., 0.]])')
     """
     text = " ".join(repr(value).split())

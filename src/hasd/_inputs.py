@@ -14,21 +14,21 @@ from typing import Any
 
 import numpy as np
 
-from ._checks import count, number, shown
-from ._math.arrays import Array, detached, foreign, fresh, library, namespace, plain
+from ._checks import count, number, show_value
+from ._math.arrays import Array, as_numpy, copy_of, detach, is_foreign, library, namespace
 from ._math.geometry import Geometry, Lp
-from ._resume.atomic_write import previous, temporary
-from ._resume.checkpoint import ours
+from ._resume.atomic_write import previous_path, temporary_path
+from ._resume.checkpoint import is_checkpoint
 from ._run.bounds import Bounds
 from ._run.capabilities import MethodTraits, ObjectiveTraits
 from ._run.convexity import Convexity
 from ._run.record import State
 from ._run.sources import BlackBox, ObjectiveSource, Source
 from ._run.stopping import DEFAULT_TOL
-from .objectives._operators import same_library
+from .objectives._operators import refuse_other_library
 
 DEFAULT_MAXITER = 100_000
-"""Where the caller sets no limit at all."""
+"""The limit on iterations where the caller sets no limit at all."""
 
 
 DIFFERENTIATED = {
@@ -63,7 +63,7 @@ def limits(maxiter: Any, maxfun: Any, time_limit: Any) -> tuple[float, float, fl
 def start(x0: Any) -> Array:
     """A fresh 1-D floating-point copy of x0, in its own library."""
     if type(x0) is np.ndarray and x0.dtype == np.float64 and x0.ndim == 1 and x0.size > 0 and np.isfinite(x0).all():
-        return x0.copy()  # the common case at once
+        return x0.copy()  # the common case, without further checks
     array = _as_array(x0)
     xp = namespace(array)
     if xp.isdtype(array.dtype, "complex floating"):
@@ -74,7 +74,7 @@ def start(x0: Any) -> Array:
         raise ValueError("x0 must not be empty")
     if array.dtype not in (xp.float32, xp.float64):
         array = xp.astype(array, xp.float64)
-    array = fresh(xp.reshape(array, (-1,)))
+    array = copy_of(xp.reshape(array, (-1,)))
     finite = xp.isfinite(array)
     if not bool(xp.all(finite)):
         place = int(xp.nonzero(~finite)[0][0])
@@ -84,9 +84,9 @@ def start(x0: Any) -> Array:
 
 def _as_array(x0: Any) -> Array:
     """x0 as an array of numbers: of its own library, without history, or NumPy's."""
-    if foreign(x0):
-        return detached(x0)
-    array = plain(x0, "x0")
+    if is_foreign(x0):
+        return detach(x0)
+    array = as_numpy(x0, "x0")
     if array.dtype.kind not in "buifc":
         raise TypeError(f"x0 must be a vector of numbers, got dtype {array.dtype}")
     return array
@@ -98,7 +98,8 @@ def geometry(p: Any, default: float) -> Geometry:
         return Lp(default)
     if isinstance(p, str) or not isinstance(p, numbers.Real | Geometry):
         raise TypeError(
-            f"p must be a number between 2 and inf, or an object with p, norm, dual_norm and steepest, got {shown(p)}"
+            "p must be a number between 2 and inf, or an object with p, norm, dual_norm and steepest, "
+            f"got {show_value(p)}"
         )
     if isinstance(p, numbers.Real):
         return Lp(number("p", p, least=2.0, finite=False))
@@ -116,13 +117,13 @@ def source(fun: Any, jac: Any, args: Any, x0: Array, mu: float = 0.0) -> Source:
             raise ValueError(f"x0 has length {x0.shape[0]}, but the objective has {fun.dimension} variables")
         model = getattr(fun, "model", None)
         if model is not None:
-            same_library(x0, model, "x0", "the objective's data")
+            refuse_other_library(x0, model, "x0", "the objective's data")
         return ObjectiveSource(fun, mu=mu)
-    jac = None if jac is False else jac  # SciPy's way to say that there is none
+    jac = None if jac is False else jac  # SciPy's jac=False means that there is none
     if not callable(fun):
         raise TypeError(f"fun must be callable or an objective, got {type(fun).__name__}")
     if not (jac is None or jac is True or callable(jac)):
-        raise TypeError(f"jac must be a callable, True (fun returns f and g) or None, got {shown(jac)}")
+        raise TypeError(f"jac must be a callable, True (fun returns f and g) or None, got {show_value(jac)}")
     if jac is None and hasattr(fun, "value_and_grad"):
         jac, fun = True, fun.value_and_grad
     if jac is None and (better := DIFFERENTIATED.get(library(x0))) is not None:
@@ -140,7 +141,7 @@ def strong_convexity(mu: Any, fun: Any, L: float | None) -> float:
 
 
 def rows(trace: Any) -> float:
-    """True: a row an iteration; False: none; a number: about so many."""
+    """How many rows a trace keeps: all for True, none for False, about as many as the number given."""
     if isinstance(trace, bool | np.bool_):
         return math.inf if trace else 0.0
     if trace is None:
@@ -148,10 +149,12 @@ def rows(trace: Any) -> float:
     return count("trace", trace, least=0)
 
 
-def resumed(state: Any, method: Any, x0: Array) -> State:
-    """A state to go on from, as far as can be told by looking at it."""
+def state_to_resume(state: Any, method: Any, x0: Array) -> State:
+    """The state to go on from, checked against the method and x0."""
     if not isinstance(state, State):
-        raise TypeError(f"resume must be a checkpoint's path or the state of an earlier result, got {shown(state)}")
+        raise TypeError(
+            f"resume must be a checkpoint's path or the state of an earlier result, got {show_value(state)}"
+        )
     if state.x.shape != x0.shape:
         raise ValueError(f"resume holds a state of length {state.x.shape[0]}, but x0 has length {x0.shape[0]}")
     if library(state.x) != library(x0):
@@ -162,17 +165,17 @@ def resumed(state: Any, method: Any, x0: Array) -> State:
 
 
 def path(name: str, given: Any) -> Path:
-    """The file that is named; where that is a link, what it leads to, so that the two never differ."""
+    """The path given; links are followed, so that the file itself is replaced and not the link."""
     text = os.fspath(given)
     place = Path(text) if isinstance(text, str) else Path()
     if not place.name or "\0" in str(place):
         raise ValueError(f"{name} must name a file, got {text!r}")
-    _refuse_too_long(name, previous(place))
+    _refuse_too_long(name, previous_path(place))
     return Path(os.path.realpath(place)) if place.is_symlink() else place
 
 
 def _refuse_too_long(name: str, place: Path) -> None:
-    """Only the file system knows what it takes for too long."""
+    """Refuse a name that the file system finds too long, by asking it."""
     try:
         os.lstat(place)
     except OSError as error:
@@ -181,25 +184,25 @@ def _refuse_too_long(name: str, place: Path) -> None:
 
 
 def checkpoint(given: Any, every: Any) -> tuple[Path, int]:
-    """Where to write the run, and every how many iterations; the folder must be there, and nobody else's file."""
+    """Where to write the run, and every how many iterations.  The folder must exist; no other file is overwritten."""
     if not isinstance(given, str | os.PathLike):
-        raise TypeError(f"checkpoint must be a path, got {shown(given)}")
+        raise TypeError(f"checkpoint must be a path, got {show_value(given)}")
     place = path("checkpoint", given)
     if place.is_dir():
         raise ValueError(f"checkpoint must name a file, got the folder {str(place)!r}")
     if not place.parent.is_dir():
         raise FileNotFoundError(f"checkpoint: there is no folder {str(place.parent)!r}")
-    _refuse_too_long("checkpoint", temporary(place))
-    for file in (place, previous(place)):
-        if file.exists() and not ours(file):
+    _refuse_too_long("checkpoint", temporary_path(place))
+    for file in (place, previous_path(place)):
+        if file.exists() and not is_checkpoint(file):
             raise FileExistsError(f"checkpoint: {str(file)!r} is no checkpoint, and will not be overwritten")
     if every is None:
         raise TypeError("checkpoint_every must be a number, got None")
     return place, int(min(count("checkpoint_every", every, least=1), sys.maxsize))
 
 
-def requirements(method: Any, traits: MethodTraits, objective: ObjectiveTraits, fun: Any, mu: float) -> None:
-    """What a method declares that it needs of the problem."""
+def check_requirements(method: Any, traits: MethodTraits, objective: ObjectiveTraits, fun: Any, mu: float) -> None:
+    """Refuse a problem that lacks what the method declares that it needs."""
     if traits.needs_mu and mu == 0.0:
         raise ValueError(f"method {method.name!r} needs mu > 0: give mu=, or an objective with a ridge")
     if traits.needs_images and not objective.has_images:
@@ -229,5 +232,5 @@ def bounds(gap_tol: Any, radius: Any, mu: float, source: Source, convex: bool, c
 def callback(given: Any) -> Callable[..., Any]:
     """A callable."""
     if not callable(given):
-        raise TypeError(f"callback must be callable, got {shown(given)}")
+        raise TypeError(f"callback must be callable, got {show_value(given)}")
     return given

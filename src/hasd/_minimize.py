@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 from . import _inputs as inputs
 from . import _scipy_style as scipy_style
-from ._checks import parameters, unknown, word
-from ._math.arrays import Array, double, like
+from ._checks import check_word, parameters, unknown_name_message
+from ._math.arrays import Array, convert_like, to_float64
 from ._math.evaluation import Evaluation
 from ._math.geometry import Geometry
 from ._resume import checkpoint as checkpoints
@@ -154,13 +154,13 @@ def minimize(
     (True, True)
     """
     scipy_style.refuse_foreign(bounds, constraints, options)
-    fun, jac = scipy_style.unwrapped(fun, jac)
+    fun, jac = scipy_style.unwrap(fun, jac)
     setup = _set_up(minimize, fun, x0, args, method, jac, p, L, mu, options)
     relative = inputs.tolerance(tol, gap_tol)
     gtol = 0.0 if gtol is None else inputs.number("gtol", gtol, least=0.0)
     limit, budget, seconds = inputs.limits(maxiter, maxfun, time_limit)
-    word("goal", goal, ("value", "gradient"))
-    word("interrupt", interrupt, ("raise", "return"))
+    check_word("goal", goal, ("value", "gradient"))
+    check_word("interrupt", interrupt, ("raise", "return"))
     gaps = inputs.bounds(gap_tol, radius, setup.mu, setup.source, setup.convex, setup.in_double)
     rows = inputs.rows(trace)
     path, every = (None, 0) if checkpoint is None else inputs.checkpoint(checkpoint, checkpoint_every)
@@ -183,7 +183,7 @@ def minimize(
                 recorder(state)
                 bar(state)
 
-            picture = None if saver is None else saver.picture
+            picture = None if saver is None else saver.take_picture
             criteria = (wanted, stopping.iterations(limit))
             watch = loop.Watch(observe, call, criteria, picture, saver, interrupt == "return")
             run = loop.follow(problem, setup.method, begun.at, watch)
@@ -191,14 +191,16 @@ def minimize(
         def finish() -> Result:
             """Write the end of the run, then build the result, which may take evaluations."""
             if saver is not None:
-                saver.now()
-            unused = f"Ignored: L, as {setup.method.name} measures its steps itself." if setup.L_unused else ""
-            why = f"{scipy_style.ignored(hess, hessp)} {unused}".strip()
+                saver.write_now()
+            unused = f"Ignored: L, because {setup.method.name} finds its step lengths itself." if setup.L_unused else ""
+            why = f"{scipy_style.ignored_note(hess, hessp)} {unused}".strip()
             res = result(problem, setup.method, run, recorder, wanted, setup.x0, goal, why)
-            res.state = album.for_result(run, fun)
+            res.state = album.state_for_result(run, fun)
             return res
 
-        res = finish() if run.status is Status.INTERRUPTED or interrupt == "raise" else _patiently(finish)
+        res = (
+            finish() if run.status is Status.INTERRUPTED or interrupt == "raise" else _finish_despite_interrupt(finish)
+        )
     res.reason = setup.why
     if disp:
         print(scipy_style.summary(res))
@@ -235,7 +237,7 @@ def iterate(
     """
     setup = _set_up(iterate, fun, x0, args, method, jac, p, L, mu, options)
     problem = Problem(Oracle(setup.source), setup.geometry, setup.L, setup.mu)
-    start = _first(problem.oracle, setup)
+    start = _first_evaluation(problem.oracle, setup)
     return iter(()) if isinstance(start, tuple) else _until_stop(problem, loop.states(problem, setup.method, start))
 
 
@@ -275,14 +277,14 @@ def _set_up(
     mu: Any,
     options: dict[str, Any],
 ) -> SetUp:
-    """Check what describes the problem, as the caller was given it; nothing is evaluated."""
+    """Check the arguments that describe the problem; nothing is evaluated."""
     x_start = inputs.start(x0)
     chosen, why = _method(caller, method, options, fun, p, L)
     smoothness = None if L is None else inputs.number("L", L, least=0.0, strict=True)
     convexity = inputs.strong_convexity(mu, fun, smoothness)
     source = inputs.source(fun, jac, args, x_start, convexity)
     traits, objective = traits_of_method(chosen), traits_of_objective(getattr(source, "objective", None))
-    inputs.requirements(chosen, traits, objective, fun, convexity)
+    inputs.check_requirements(chosen, traits, objective, fun, convexity)
     geometry = inputs.geometry(p, chosen.default_p)
     keeps = traits.keeps_images
     cached, unused = keeps and objective.has_images, keeps and smoothness is not None
@@ -292,7 +294,7 @@ def _set_up(
 def _method(
     caller: Callable[..., Any], method: Any, options: dict[str, Any], fun: Any, p: Any, L: Any
 ) -> tuple[Method, str]:
-    """The method, and why "auto" took it: a norm or a constant that is given is meant for the method they govern."""
+    """The method, and why "auto" took it: where p or L is given, the method that uses them."""
     if isinstance(method, str):
         name, why = method, ""
         if method == "auto":
@@ -301,29 +303,29 @@ def _method(
     if isinstance(method, type) or not isinstance(method, Method):
         raise TypeError(f"method must be a name or an object with name, default_p, init and step, got {method!r}")
     if options:
-        carried = "a method object carries its own options"
-        raise TypeError(unknown("option", next(iter(options)), parameters(caller), carried))
+        carried = "the options of a method object are set where it is made"
+        raise TypeError(unknown_name_message("option", next(iter(options)), parameters(caller), carried))
     return method, ""
 
 
 class Begun(NamedTuple):
     """Where a run begins."""
 
-    at: Evaluation | Run | tuple[Evaluation, Status]  # with a status where x0 is no start
+    at: Evaluation | Run | tuple[Evaluation, Status]  # with a status where the run cannot start at x0
     file: Path | None = None  # the file that holds it, if one does
 
 
 def _begin(resume: Any, fun: Any, setup: SetUp, problem: Problem, album: Album) -> Begun:
     """At x0, at an earlier run's state, or in the middle of a run that was saved."""
     if resume is None:
-        return Begun(_first(problem.oracle, setup))
+        return Begun(_first_evaluation(problem.oracle, setup))
     file, known = None, False
     if isinstance(resume, str | os.PathLike):
         path = inputs.path("resume", resume)
         where, found = str(path), checkpoints.read(path, album.configuration, setup.method, setup.x0)
         run, file = album.restore(found.state, found.picture), path if found.newest else None
     else:
-        where, state = "resume", inputs.resumed(resume, setup.method, setup.x0)
+        where, state = "resume", inputs.state_to_resume(resume, setup.method, setup.x0)
         if state.picture is not None:
             refuse_other(where, state.picture.configuration, album.configuration)
             known = state.picture.objective is not None and state.picture.objective() is fun
@@ -334,8 +336,8 @@ def _begin(resume: Any, fun: Any, setup: SetUp, problem: Problem, album: Album) 
     return Begun(run, file)
 
 
-def _patiently(finish: Callable[[], Result]) -> Result:
-    """The end of a run that Ctrl-C is to return the result of: the first one begins it anew, a second is raised."""
+def _finish_despite_interrupt(finish: Callable[[], Result]) -> Result:
+    """Finish a run that Ctrl-C shall not abort: after a first Ctrl-C finish once more; a second one is raised."""
     try:
         return finish()
     except KeyboardInterrupt:
@@ -343,23 +345,23 @@ def _patiently(finish: Callable[[], Result]) -> Result:
 
 
 def _saver(path: Path | None, every: int, begun: Begun, album: Album, method: Method) -> checkpoints.Saver | None:
-    """What writes the run to disk, if it is to be written; what it comes from is there already."""
+    """What writes the run to disk, if it is to be written; a state read from that file is not written again."""
     if path is None:
         return None
     saver = checkpoints.Saver(path, every, album, method)
     if isinstance(begun.at, Run) and begun.at.complete:
-        saver.picture(begun.at)
+        saver.take_picture(begun.at)
         if begun.file == path:
             saver.written, saver.whole = begun.at.state.iteration, True
     return saver
 
 
-def _first(oracle: Oracle, setup: SetUp) -> Evaluation | tuple[Evaluation, Status]:
-    """The evaluation at x0; with a status where it is no start."""
+def _first_evaluation(oracle: Oracle, setup: SetUp) -> Evaluation | tuple[Evaluation, Status]:
+    """The evaluation at x0; with a status where the run cannot start there."""
     x0 = setup.x0
     try:
-        e = oracle.evaluate(double(x0) if setup.in_double else x0)
+        e = oracle.evaluate(to_float64(x0) if setup.in_double else x0)
     except Stop as stop:  # -inf at x0, or no budget at all
         value = -math.inf if stop.status is Status.UNBOUNDED else math.nan
         return Evaluation(x0, value, x0 * math.nan), stop.status
-    return e if e.finite else (Evaluation(x0, e.f, like(e.g, x0)), Status.NONFINITE_START)
+    return e if e.finite else (Evaluation(x0, e.f, convert_like(e.g, x0)), Status.NONFINITE_START)

@@ -39,7 +39,7 @@ def legend_below(figure: Any, axes: Any, columns: int) -> None:
 
 
 def draw_convergence(trace: Mapping[str, Any], lower: float, label: str, ax: Any = None) -> Any:
-    """How far a run's values were above what the optimum is certainly not below, or above the best of them."""
+    """Plot how far a run's values were above the certified lower bound, or without one above the best value."""
     try:
         from matplotlib import pyplot, rc_context
     except ImportError as error:
@@ -48,7 +48,7 @@ def draw_convergence(trace: Mapping[str, Any], lower: float, label: str, ax: Any
     certified = math.isfinite(lower)
     base = lower if certified else float(np.nanmin(values))
     steps = trace.get("iteration", np.arange(len(values)))
-    above = np.where(values > base, values - base, np.nan)  # what has no distance left has no logarithm either
+    above = np.where(values > base, values - base, np.nan)  # a distance of 0 has no logarithm
     style: Any = RC
     with rc_context(style):
         if ax is None:

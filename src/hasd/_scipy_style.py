@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import OptimizeResult
 
-from ._math.arrays import Array, fresh, like
+from ._math.arrays import Array, convert_like, copy_of
 from ._run.oracle import Oracle
 from ._run.record import State
 from ._run.status import Status, Stop
@@ -32,17 +32,17 @@ RENAMED = {
 """Options of SciPy's methods, and what to give here."""
 
 
-def unwrapped(fun: Any, jac: Any) -> tuple[Any, Any]:
-    """The user's own function again, where SciPy wrapped one that returns (f, g): calls are then counted exactly."""
-    kind = type(fun)  # the class is private to SciPy: known by its name, and should that change, the wrapper works too
+def unwrap(fun: Any, jac: Any) -> tuple[Any, Any]:
+    """The user's own function, where SciPy wrapped one that returns (f, g), so that calls are counted exactly."""
+    kind = type(fun)  # SciPy's class is private, hence the test by name; without a match the wrapper works too
     if kind.__name__ == "MemoizeJac" and kind.__module__.startswith("scipy.") and jac == fun.derivative:
         return fun.fun, True
     return fun, jac
 
 
 def refuse_foreign(bounds: Any, constraints: Any, options: dict[str, Any]) -> None:
-    """What SciPy's minimize knows and this one does not, said plainly."""
-    if bounds is not None and _binding(bounds):
+    """Refuse arguments that SciPy's minimize takes and this one does not, and say what to do instead."""
+    if bounds is not None and _has_finite_bound(bounds):
         raise ValueError("bounds must not be given: hasd minimises without bounds; L-BFGS-B takes them")
     if constraints is not None and not (isinstance(constraints, Sized) and len(constraints) == 0):
         raise ValueError("constraints must not be given: hasd minimises without constraints; SLSQP takes them")
@@ -53,8 +53,8 @@ def refuse_foreign(bounds: Any, constraints: Any, options: dict[str, Any]) -> No
             raise TypeError(f"unknown option {name!r}: give {RENAMED[name]}")
 
 
-def _binding(bounds: Any) -> bool:
-    """Whether some bound is finite; what cannot be read counts as one."""
+def _has_finite_bound(bounds: Any) -> bool:
+    """Whether some bound is finite; bounds that cannot be read count as finite."""
     try:
         lower, upper = (bounds.lb, bounds.ub) if hasattr(bounds, "lb") else zip(*bounds, strict=True)
         low, high = np.array(lower, dtype=float), np.array(upper, dtype=float)  # None becomes NaN
@@ -63,7 +63,7 @@ def _binding(bounds: Any) -> bool:
     return not (np.all(np.isnan(low) | np.isneginf(low)) and np.all(np.isnan(high) | np.isposinf(high)))
 
 
-def ignored(hess: Any, hessp: Any) -> str:
+def ignored_note(hess: Any, hessp: Any) -> str:
     """A sentence for the message where second derivatives were given."""
     given = [name for name, value in (("hess", hess), ("hessp", hessp)) if value is not None]
     return f"Ignored: {' and '.join(given)}, as the method is of first order." if given else ""
@@ -74,7 +74,7 @@ def callback(given: Callable[..., Any], oracle: Oracle, x0: Array) -> Callable[[
     with_result = wants_result(given)
 
     def call(state: State) -> None:
-        x = fresh(like(state.x, x0))
+        x = copy_of(convert_like(state.x, x0))
         tell = partial(given, x)
         if with_result:
             fun = oracle.record_value(state.x) if math.isnan(state.fun) else state.fun
@@ -91,7 +91,7 @@ def wants_result(given: Callable[..., Any]) -> bool:
     """Whether a callback is of SciPy's newer form, which takes ``intermediate_result``."""
     try:
         return set(inspect.signature(given).parameters) == {"intermediate_result"}
-    except (TypeError, ValueError):  # some built-ins do not tell
+    except (TypeError, ValueError):  # some built-in functions have no signature
         return False
 
 

@@ -14,14 +14,14 @@ from . import __version__
 from .experiments import EXPERIMENTS, Experiment, Workers, collect, save
 from .experiments.workers import cores
 from .solve import command as solve
-from .solve.faults import printable
+from .solve.faults import make_printable
 from .solve.folder import folder, make_folder
 from .solve.terminal import complain, say
 
 FAILED, INTERRUPTED = 1, 130
 """Exit codes beside 0; argparse itself ends with 2 on a wrong usage."""
 MOST = 10**9
-"""Of any size: NumPy's own words on arrays that cannot be addressed help nobody."""
+"""The largest size an option takes: NumPy's errors about larger arrays are hard to understand."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -31,7 +31,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return solve.run(options) if options.command == "solve" else _reproduce(options)
     except (ValueError, OSError, ImportError) as error:
-        complain(f"error: {_plain(error)}")
+        complain(f"error: {_error_text(error)}")
         return FAILED
     except MemoryError:
         complain("error: this takes more memory than there is")
@@ -45,13 +45,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _replace_closed_streams() -> None:
-    """Where the shell closed stdout or stderr (`>&-`) Python has None, over which we and other libraries stumble."""
+    """Open the null device where the shell closed stdout or stderr (`>&-`): Python's None there breaks libraries."""
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
 
 
-def _plain(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     """An error without the number that the system gives it."""
     if isinstance(error, OSError) and error.strerror:
         return error.strerror if error.filename is None else f"{error.filename}: {error.strerror}"
@@ -61,10 +61,10 @@ def _plain(error: Exception) -> str:
 def _reproduce(options: argparse.Namespace) -> int:
     chosen = list(EXPERIMENTS.values()) if options.experiment == "all" else [EXPERIMENTS[options.experiment]]
     make_folder(options.out)
-    with Workers(min(options.jobs or cores(), cores())) as workers:  # all are started, also those with nothing to do
+    with Workers(min(options.jobs or cores(), cores())) as workers:  # the pool starts all of them, even idle ones
         written = save([(one, _sizes(one, options)) for one in chosen], workers, options.out)
     written.append(collect(list(EXPERIMENTS), options.out))
-    return 0 if say("\n".join(printable(str(path)) for path in written)) else FAILED
+    return 0 if say("\n".join(make_printable(str(path)) for path in written)) else FAILED
 
 
 def parser() -> argparse.ArgumentParser:
@@ -82,7 +82,7 @@ def parser() -> argparse.ArgumentParser:
         one = _subcommand(experiments, experiment.name, experiment.summary)
         for option in fields(experiment.sizes):
             if "help" in option.metadata and option.name != "seed":
-                _add(one, option)
+                _add_option(one, option)
     _subcommand(experiments, "all", "all of these, at their default sizes")
     text = "solve a problem whose data is in a file, with a certificate"
     solve.add_options(commands.add_parser("solve", help=text, description=text[0].upper() + text[1:] + "."))
@@ -98,21 +98,21 @@ def _subcommand(
     )
     one.add_argument(
         "--jobs",
-        type=positive,
+        type=positive_int,
         metavar="N",
         help="worker processes, at most and by default one a core; never changes a result",
     )
     one.add_argument("--quick", action="store_true", help="tiny sizes, to see that everything works")
-    one.add_argument("--seed", type=natural, metavar="N", help="seed of the random data (default: 0)")
+    one.add_argument("--seed", type=natural_int, metavar="N", help="seed of the random data (default: 0)")
     return one
 
 
-def _add(one: argparse.ArgumentParser, option: Field[object]) -> None:
+def _add_option(one: argparse.ArgumentParser, option: Field[object]) -> None:
     text = f"{option.metadata['help']} (default: {option.default})"
     if isinstance(option.default, bool):
         one.add_argument(f"--{option.name}", action="store_true", default=None, help=option.metadata["help"])
     else:
-        one.add_argument(f"--{option.name}", type=positive, metavar="N", help=text)
+        one.add_argument(f"--{option.name}", type=positive_int, metavar="N", help=text)
 
 
 def _sizes(experiment: Experiment, options: argparse.Namespace) -> object:
@@ -122,20 +122,20 @@ def _sizes(experiment: Experiment, options: argparse.Namespace) -> object:
     return replace(base, **{name: value for name, value in given.items() if value is not None})
 
 
-def positive(text: str) -> int:
+def positive_int(text: str) -> int:
     """A whole number above 0, for argparse."""
-    number = _whole(text, 1)
+    number = _parse_whole(text, 1)
     if number > MOST:
         raise argparse.ArgumentTypeError(f"must be at most {MOST}, got {text!r}")
     return number
 
 
-def natural(text: str) -> int:
+def natural_int(text: str) -> int:
     """A whole number, 0 included."""
-    return _whole(text, 0)
+    return _parse_whole(text, 0)
 
 
-def _whole(text: str, least: int) -> int:
+def _parse_whole(text: str, least: int) -> int:
     try:
         number = int(text)
     except ValueError:

@@ -23,8 +23,8 @@ import hasd
 import hasd._math.search
 from hasd._math.geometry import Lp
 from hasd.jax import HASD
-from hasd.jax.declared import _searched
-from hasd.jax.state import RUNNING, Setting, first
+from hasd.jax.declared import _next_trial
+from hasd.jax.state import RUNNING, Setting, initial_state
 from hasd.jax.trees import dual, norm, steepest
 from hasd.methods.hasd import AIM, WINDOW, weight
 
@@ -185,7 +185,7 @@ RESIDUALS = {
 
 @jax.jit
 def go_on(state, c):
-    return _searched(Setting(2.0, 0.0, True, True), state, c)
+    return _next_trial(Setting(2.0, 0.0, True, True), state, c)
 
 
 @pytest.mark.parametrize("c", RESIDUALS.values(), ids=RESIDUALS)
@@ -198,7 +198,7 @@ def test_search_tries_what_the_numpy_search_tries(c):
         return c(u), u
 
     found = hasd._math.search.search(recorded, 1.0, WINDOW, target=AIM)
-    state = first(jnp.zeros(2), 1.0, raise_L=False)
+    state = initial_state(jnp.zeros(2), 1.0, raise_L=False)
     for at, u in enumerate(tried):
         assert float(state.rho) == pytest.approx(u, rel=1e-12), at
         last = at == len(tried) - 1

@@ -14,7 +14,7 @@ import torch
 from array_api_compat import device
 
 import hasd
-from hasd._math.arrays import hosted, library, namespace
+from hasd._math.arrays import library, namespace, to_host
 from hasd.objectives import LeastSquares, Logistic, LogSumExp, Power, Quadratic, SymmetricSoftmax
 
 DEVICE = strict.Device("device1")
@@ -58,7 +58,7 @@ def options(method):
 
 def first_iterates(method, of, p, L, count=12):
     states = hasd.iterate(bowl(of), of(np.zeros(D)), jac=True, method=method, p=p, L=L, **options(method))
-    return [hosted(state.x) for state, _ in zip(states, range(count), strict=False)]
+    return [to_host(state.x) for state, _ in zip(states, range(count), strict=False)]
 
 
 @pytest.mark.parametrize("L", [None, 40.0])
@@ -94,7 +94,7 @@ def test_what_comes_in_and_out_of_a_black_box(method, kind):
     for array in (res.x, res.jac, *seen, *iterates):
         assert type(array) is type(x0) and array.dtype == x0.dtype and device(array) == device(x0)
         assert array is not x0
-    addresses = [np.asarray(hosted(x)).ctypes.data for x in (x0, res.x, res.jac, *iterates)] if kind == "torch" else []
+    addresses = [np.asarray(to_host(x)).ctypes.data for x in (x0, res.x, res.jac, *iterates)] if kind == "torch" else []
     assert len(addresses) == len(set(addresses))
     for number in (res.fun, res.L, res.weight, res.psi, res.certificate.gap(10.0)):
         assert type(number) is float
@@ -116,8 +116,8 @@ def test_objectives_on_other_libraries(method, name, kind):
     res = hasd.minimize(f, x0, method=method, tol=1e-7)
     assert res.success and type(res.x) is type(x0) and res.x.dtype == x0.dtype and device(res.x) == device(x0)
     if kind == "strict" and method == "hasd":
-        np.testing.assert_array_equal(hosted(res.x), expected.x)
-    np.testing.assert_allclose(hosted(res.x), expected.x, rtol=0, atol=1e-4)
+        np.testing.assert_array_equal(to_host(res.x), expected.x)
+    np.testing.assert_allclose(to_host(res.x), expected.x, rtol=0, atol=1e-4)
     assert res.fun == pytest.approx(expected.fun, abs=1e-9)
     assert f.smoothness(math.inf) == OBJECTIVES[name](np.array).smoothness(math.inf)
 
@@ -240,7 +240,7 @@ def test_finite_differences(kind):
     with warned:
         res = hasd.minimize(lambda x: f(x)[0], of(np.zeros(D)), tol=1e-5)
     assert res.success and library(res.x) == library(of(C))
-    np.testing.assert_allclose(hosted(res.x), -np.linalg.solve(H, C), atol=1e-4)
+    np.testing.assert_allclose(to_host(res.x), -np.linalg.solve(H, C), atol=1e-4)
 
 
 @pytest.mark.parametrize(

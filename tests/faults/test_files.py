@@ -435,7 +435,7 @@ def test_bad_npy(tmp_path, data, message):
         (zipped(("A.npy", npz(A=A)), ("b.npy", npy(Y))), "array 'A': not an npy array"),
         (zipped(("inner.npz", npz(A=A, b=Y)), ("readme.txt", b"")), "no array 'A' or 'X'; the arrays are none"),
         (zipped(("../A.npy", npy(A)), ("b.npy", npy(Y))), "no array 'A' or 'X'; the arrays are '../A', 'b'"),
-        (zipped(("A.npy", npy(A)), method=zipfile.ZIP_LZMA), "member 'A.npy': damaged, or not by NumPy"),
+        (zipped(("A.npy", npy(A)), method=zipfile.ZIP_LZMA), "member 'A.npy': damaged, or not written by NumPy"),
         (zipped(("A.npy", b"")), "array 'A': not an npy array"),
     ],
 )
@@ -446,7 +446,7 @@ def test_bad_npz(tmp_path, data, message):
 def test_names_that_occur_twice(tmp_path):
     with pytest.warns(UserWarning, match="Duplicate name"):
         data = zipped(("A.npy", npy(A)), ("A.npy", npy(A)), ("b.npy", npy(Y)))
-    assert "member 'A.npy': damaged, or not by NumPy" in refused(put(tmp_path, "t.npz", data))
+    assert "member 'A.npy': damaged, or not written by NumPy" in refused(put(tmp_path, "t.npz", data))
     assert "names 2 columns" in refused(put(tmp_path, "t.csv", csv(names="a,a,b,y")), Settings("minimax", target="a"))
 
 

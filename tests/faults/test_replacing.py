@@ -40,7 +40,7 @@ class TestWriting:
         path = tmp_path / "run.npz"
         run(path, checkpoint_every=5)
         assert names(tmp_path) == ["run.npz", "run.npz.previous"]
-        assert (iteration(path), iteration(replacing.previous(path))) == (20, 15)
+        assert (iteration(path), iteration(replacing.previous_path(path))) == (20, 15)
 
     def test_where_links_are_unknown(self, tmp_path, monkeypatch):
         def refuse(*args):
@@ -79,7 +79,7 @@ class TestTwoWriters:
 
         def look():
             while not over.is_set() or len(found) < 20:
-                found.extend(iteration(file) for file in (path, replacing.previous(path)))
+                found.extend(iteration(file) for file in (path, replacing.previous_path(path)))
 
         writers = [threading.Thread(target=run, args=(path,), kwargs={"maxiter": 60}) for _ in range(3)]
         reader = threading.Thread(target=look)
@@ -96,10 +96,10 @@ class TestTwoWriters:
         """Two names of one file, and renaming one to the other does nothing: the name it was kept by must go too."""
         path = tmp_path / "run.npz"
         path.write_text("last")
-        os.link(path, replacing.previous(path))
+        os.link(path, replacing.previous_path(path))
         replacing.replace(path, lambda file: file.write(b"new"), keep=True)
         assert names(tmp_path) == ["run.npz", "run.npz.previous"]
-        assert (path.read_text(), replacing.previous(path).read_text()) == ("new", "last")
+        assert (path.read_text(), replacing.previous_path(path).read_text()) == ("new", "last")
 
     def test_of_whom_one_has_just_put_its_own_in_place(self, tmp_path, monkeypatch):
         """Linux knows no link to a file whose last name has gone meanwhile.  Nothing moves the other's file away."""
@@ -116,14 +116,14 @@ class TestTwoWriters:
         monkeypatch.setattr(os, "link", gone)
         monkeypatch.setattr(os, "replace", move)
         replacing.replace(path, lambda file: file.write(b"new"), keep=True)
-        assert moved == [replacing.temporary(path)] and path.read_text() == "new"
+        assert moved == [replacing.temporary_path(path)] and path.read_text() == "new"
 
     def test_no_two_have_the_same_name(self, tmp_path):
         seen, together = [], threading.Barrier(4)
 
         def name():
             together.wait()  # an ended thread's number is free again
-            seen.append(replacing.temporary(tmp_path / "a"))
+            seen.append(replacing.temporary_path(tmp_path / "a"))
             together.wait()
 
         threads = [threading.Thread(target=name) for _ in range(4)]
@@ -170,7 +170,7 @@ class TestADamagedLastOne:
     def test_never_replaces_the_good_one_before(self, resumed, tmp_path, monkeypatch):
         path = tmp_path / "run.npz"
         run(path)
-        good = replacing.previous(path).read_bytes()
+        good = replacing.previous_path(path).read_bytes()
         path.write_bytes(path.read_bytes()[:-300])
         real, writes = os.replace, []
 
@@ -184,7 +184,7 @@ class TestADamagedLastOne:
         monkeypatch.setattr(os, "replace", killed)
         with pytest.raises(KeyboardInterrupt):
             run(path, resume=path if resumed else None, maxiter=30)
-        assert writes and replacing.previous(path).read_bytes() == good
+        assert writes and replacing.previous_path(path).read_bytes() == good
 
     def test_is_replaced_even_where_nothing_is_new(self, tmp_path):
         path = tmp_path / "run.npz"

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import hasd
-from hasd.methods._span_newton import RayLook, _between
+from hasd.methods._span_newton import RayLook, _point_between
 from hasd.objectives import LeastSquares, LogSumExp, Quadratic
 
 
@@ -32,10 +32,10 @@ def test_a_bracket_that_was_halved_has_shrunk_enough_however_its_ends_are_rounde
     rng = np.random.default_rng(0)
     for start, end in np.sort(rng.uniform(0.1, 1.0, (200, 2))).tolist():
         low, high = RayLook(start, 0.0, -1.0, None), RayLook(end, 0.0, 1.0, None)
-        t, width = _between(low, high, 1.5 * (end - start), math.nan)
+        t, width = _point_between(low, high, 1.5 * (end - start), math.nan)
         middle = RayLook(t, 0.0, 1.0, None)
         assert t == 0.5 * (start + end)
         newton = start + 0.3 * (t - start)
-        assert _between(low, middle, width, newton)[0] == newton
+        assert _point_between(low, middle, width, newton)[0] == newton
         newton = t + 0.3 * (end - t)
-        assert _between(middle, high, width, newton)[0] == newton
+        assert _point_between(middle, high, width, newton)[0] == newton

@@ -114,7 +114,7 @@ def test_sums_that_differ_by_less_than_tol_are_equal():
 
 
 def test_totals_that_differ_are_charged_or_refused():
-    """No scaling has both; mutation: leave `apart` out of the error."""
+    """No scaling has both; mutation: leave `mismatch` out of the error."""
     r, c = [1.0, 1.0], [1.0 + 1e-10, 1.0]
     near, tight = balance(np.ones((2, 2)), r, c), balance(np.ones((2, 2)), r, c, error_tol=1e-11)
     M = near.matrix()

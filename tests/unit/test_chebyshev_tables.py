@@ -101,7 +101,7 @@ def test_centre_keeps_away_from_rows_that_need_not_be_active():
     assert found.value == pytest.approx(2.0, rel=1e-10)
     np.testing.assert_array_equal(found.support, [0, 1])
     np.testing.assert_allclose(found.weights[:2], [0.5, -0.5], rtol=1e-9)
-    assert found.slack[2:].min() > 0.5 and not found.unique(2.0)
+    assert found.slack[2:].min() > 0.5 and not found.is_unique(2.0)
 
 
 def test_centre_of_one_solution_is_the_vertex():
@@ -109,7 +109,7 @@ def test_centre_of_one_solution_is_the_vertex():
     Q, r = rng.standard_normal((60, 5)), rng.uniform(-1.0, 1.0, 60)
     found = centre.solve(Q, r, 2.0)
     both = vertex.solve(np.vstack((Q, Q)), np.tile(r, 2), np.repeat([1.0, -1.0], 60), 2.0)
-    assert found.unique(2.0) and found.support.size == 6
+    assert found.is_unique(2.0) and found.support.size == 6
     assert found.value == pytest.approx(both.value, rel=1e-9)
     np.testing.assert_allclose(found.step, both.step, atol=1e-8)
     np.testing.assert_allclose(found.weights, both.weights[:60] + both.weights[60:], atol=1e-8)

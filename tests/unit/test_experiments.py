@@ -17,8 +17,8 @@ from scipy.special import logsumexp
 
 from hasd.experiments import EXPERIMENTS, Workers, collect, figure, gradnorm, restart, save, search, softmax
 from hasd.experiments.experiment import Drawing, render
-from hasd.experiments.figure_report import reached
-from hasd.experiments.problems import data, problem, unbounded
+from hasd.experiments.figure_report import cost_to_reach
+from hasd.experiments.problems import data, is_unbounded, problem
 from hasd.experiments.reference import hessian, reference
 from hasd.experiments.tables import csv_text, markdown
 
@@ -165,7 +165,7 @@ def test_unknown_family():
 
 def test_published_problem_is_unbounded_below():
     f = problem("published", 50, 10, 0, mu=0.0)
-    assert unbounded("published", 0.0) and not unbounded("signs", 0.0)
+    assert is_unbounded("published", 0.0) and not is_unbounded("signs", 0.0)
     assert f(np.full(10, -1e6)) < -1e5
 
 
@@ -191,7 +191,7 @@ def test_tuning():
     assert figure.tune([good, costly], "iterations", None) is costly
     assert figure.tune([good, costly], "evaluations", None) is good
     assert figure.tune([above, nothing], "iterations", None) is nothing  # all lost: no preference but the stepsize
-    assert figure.diverged(above.fun) and figure.diverged(nothing.fun) and not figure.diverged(good.fun)
+    assert figure.has_diverged(above.fun) and figure.has_diverged(nothing.fun) and not figure.has_diverged(good.fun)
 
 
 def test_tuning_at_rounding_level_takes_the_first_to_arrive():
@@ -204,7 +204,12 @@ def test_hasd_pays_two_evaluations_an_iteration():
     run = figure.FigureRun(replace(TINY["figure"], iterations=20), "signs", 0.0, "hasd-paper", 1e-3)
     paper, ours = figure.solve(run), figure.solve(replace(run, method="hasd"))
     assert paper.nfev[-1] >= 40 and ours.nfev[-1] < 30
-    assert len(paper.within("evaluations")) == int(np.sum(paper.nfev <= 20)) < len(paper.within("iterations")) == 21
+    assert (
+        len(paper.values_within("evaluations"))
+        == int(np.sum(paper.nfev <= 20))
+        < len(paper.values_within("iterations"))
+        == 21
+    )
 
 
 def test_third_family_has_a_row_of_its_own(two):
@@ -216,8 +221,8 @@ def test_third_family_has_a_row_of_its_own(two):
 
 def test_reached():
     rows = [{"gap": gap, "iteration": t, "nfev": 2 * t} for t, gap in enumerate([1.0, 0.5, 0.05])]
-    assert reached(rows, 0.1, "iterations") == 2.0 and reached(rows, 0.1, "evaluations") == 4.0
-    assert math.isnan(reached(rows, 0.01, "iterations"))
+    assert cost_to_reach(rows, 0.1, "iterations") == 2.0 and cost_to_reach(rows, 0.1, "evaluations") == 4.0
+    assert math.isnan(cost_to_reach(rows, 0.01, "iterations"))
 
 
 @pytest.mark.parametrize("method", softmax.METHODS)
@@ -243,7 +248,7 @@ def test_warm_search_beats_bisection():
 
 
 def test_the_jump():
-    f, x0, L = search.jumping()
+    f, x0, L = search.jumping_instance()
     assert x0.size == 773 and f.smoothness(math.inf) >= L * (1 - 1e-12)
     tables = search.jump_rows(81)
     values = np.array([row["zeta"] for row in tables["search-jump"]])

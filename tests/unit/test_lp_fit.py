@@ -73,7 +73,7 @@ def test_certificate_away_from_the_optimum(q, route):
     """Never above the minimum, and the gap to second order; mutations: u = phi'(z) unprojected; projected without the
     weights (loose by orders at q = 100)."""
     A, b, x, best = planted(200, 5, q, seed=2)
-    data, size = lp._scaled(A, b)
+    data, size = lp._scale_data(A, b)
     for step in (1e-1, 1e-3, 1e-5):
         fit = lp.Fit(data, lp_spaces.space_of(data), q, 0, math.inf, lambda fun, lower: None)
         c = (x + step / q * np.random.default_rng(3).standard_normal(x.size)) * data.D / size
@@ -102,7 +102,7 @@ def test_never_above_the_optimum_however_ill_conditioned(q, condition):
 def test_the_distance_charged_reaches_the_minimiser(q, condition, route):
     """From any point, as far as the text says; mutations: no charge; sigma of A, not of its scaled columns."""
     A, b, x, _ = planted(60, 5, q, seed=22, condition=condition)
-    data, size = lp._scaled(A, b)
+    data, size = lp._scale_data(A, b)
     fit = lp.Fit(data, lp_spaces.space_of(data), q, 0, math.inf, lambda fun, lower: None)
     best = x * data.D / size
     for away in np.random.default_rng(23).standard_normal((20, 5)) * np.geomspace(1e-6, 10.0, 20)[:, None]:

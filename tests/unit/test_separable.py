@@ -1,6 +1,6 @@
 """Labels that can be separated: ``hasd solve`` proves that no x is best, early, and says so only where it is proved.
 
-Mutation that must fail here: in `solve/separable.py`, `_exact`, return w without the check in rational arithmetic.
+Mutation that must fail here: in `solve/separable.py`, `_exact_direction`, return w without the rational check.
 """
 
 from fractions import Fraction

@@ -306,7 +306,7 @@ def test_sizes(text, size):
 
 
 def test_more_iterations_than_anybody_can_count():
-    assert [command.whole(text) for text in ("007", "9" * 18, "9" * 5000)] == [7, 10**18 - 1, 10**18]
+    assert [command.whole_number(text) for text in ("007", "9" * 18, "9" * 5000)] == [7, 10**18 - 1, 10**18]
 
 
 def test_the_memory_limit_reaches_the_reader(capsys, table):

@@ -240,7 +240,7 @@ def test_newton_is_used_where_the_plan_is_sparse():
     f = SemiDual(C, a, b, 1e-3)
     x = np.zeros(60)
     value = f.value_and_grad(x)[0]
-    assert f.nprod == 1 and f.found(x).plan is not None and f.nprod == 1
+    assert f.nprod == 1 and f.pass_at(x).plan is not None and f.nprod == 1
     curvature, d = f.curvature(x), np.random.default_rng(0).standard_normal(60)
     change = (f.value_and_grad(x + 1e-6 * d)[1] - f.value_and_grad(x - 1e-6 * d)[1]) / 2e-6
     np.testing.assert_allclose(curvature.times(d), change, atol=1e-6 * np.abs(change).max())

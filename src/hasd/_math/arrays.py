@@ -25,12 +25,12 @@ def namespace(x: Array) -> Any:
     return numpy_namespace if type(x) is np.ndarray else array_api_compat.array_namespace(x)
 
 
-def foreign(x: Any) -> bool:
+def is_foreign(x: Any) -> bool:
     """Whether x is an array that is worked on in its own library: of PyTorch, JAX, CuPy, not of NumPy.
 
-    What is lazy or sparse cannot be stepped through; NumPy is asked to make an array of it, as of a list.
+    Lazy and sparse arrays do not count: they are converted to NumPy, as a list is.
 
-    >>> foreign(np.zeros(2)), foreign([1.0])
+    >>> is_foreign(np.zeros(2)), is_foreign([1.0])
     (False, False)
     """
     if isinstance(x, np.ndarray | np.generic) or not array_api_compat.is_array_api_obj(x):
@@ -44,11 +44,11 @@ def library(x: Any) -> str:
     >>> library(np.zeros(2)), library([1.0])
     ('numpy', 'numpy')
     """
-    return namespace(x).__name__.removeprefix("array_api_compat.") if foreign(x) else "numpy"
+    return namespace(x).__name__.removeprefix("array_api_compat.") if is_foreign(x) else "numpy"
 
 
-def plain(x: Any, name: str) -> Any:
-    """What the user gave by that name, in an array of NumPy's own kind."""
+def as_numpy(x: Any, name: str) -> Any:
+    """The user's argument of that name as a plain NumPy array; masked entries are refused."""
     if type(x) is np.ndarray:
         return x
     refuse_masked(x, name)
@@ -59,13 +59,13 @@ def plain(x: Any, name: str) -> Any:
 
 
 def refuse_masked(x: Any, name: str) -> None:
-    """Masked entries hide what is no data; a masked array that hides nothing is an array like any other.
+    """Refuse an array with masked entries; a masked array without any is an array like any other.
 
     >>> refuse_masked(np.ma.masked_array([1.0, 2.0], mask=[False, True]), "b")
     Traceback (most recent call last):
     ValueError: b must have no masked entries, but entry 1 is masked: drop or fill the masked entries
     """
-    place = _masked(x)
+    place = _masked_position(x)
     if place is not None:
         where = place[0] if len(place) == 1 else place or 0
         raise ValueError(
@@ -73,36 +73,36 @@ def refuse_masked(x: Any, name: str) -> None:
         )
 
 
-def _masked(x: Any) -> tuple[int, ...] | None:
-    """Where its first masked entry is, also in lists, whose masks NumPy would drop; None where nothing is masked."""
+def _masked_position(x: Any) -> tuple[int, ...] | None:
+    """The index of the first masked entry, also within lists (NumPy would drop their masks); None without one."""
     if isinstance(x, np.ma.MaskedArray) and np.ma.is_masked(x):
         return tuple(int(i) for i in np.argwhere(x.mask)[0])
     if isinstance(x, list | tuple):
         for k, part in enumerate(x):
-            if isinstance(part, list | tuple | np.ma.MaskedArray) and (place := _masked(part)) is not None:
+            if isinstance(part, list | tuple | np.ma.MaskedArray) and (place := _masked_position(part)) is not None:
                 return (k, *place)
     return None
 
 
-def detached(x: Any) -> Any:
+def detach(x: Any) -> Any:
     """x without the history that PyTorch may have attached to it."""
     return x.detach() if is_torch_array(x) else x
 
 
-def fresh(x: Array) -> Array:
+def copy_of(x: Array) -> Array:
     """A copy."""
     return x.copy() if type(x) is np.ndarray else namespace(x).asarray(x, copy=True)
 
 
 def to_numpy(x: Array) -> Array:
     """A few numbers of any library in NumPy: as they are where they are NumPy's, otherwise in float64."""
-    return x if type(x) is np.ndarray else hosted(x).astype(np.float64, copy=False)
+    return x if type(x) is np.ndarray else to_host(x).astype(np.float64, copy=False)
 
 
-def like(x: Array, y: Array) -> Array:
+def convert_like(x: Array, y: Array) -> Array:
     """x in y's library, precision and device; not copied where it is there already.
 
-    >>> like(np.ones(2), np.zeros(3, dtype=np.float32)).dtype
+    >>> convert_like(np.ones(2), np.zeros(3, dtype=np.float32)).dtype
     dtype('float32')
     """
     if type(y) is np.ndarray:
@@ -110,19 +110,19 @@ def like(x: Array, y: Array) -> Array:
     return namespace(y).asarray(x, dtype=y.dtype, device=device(y))
 
 
-def hosted(x: Any) -> Any:
+def to_host(x: Any) -> Any:
     """A foreign array in NumPy, in its own precision; anything else as it is."""
-    if not foreign(x):
+    if not is_foreign(x):
         return x
-    if is_torch_array(x) or array_api_compat.is_cupy_array(x):  # whose words for it the standard does not know
-        return np.asarray(to_device(detached(x), "cpu"))
+    if is_torch_array(x) or array_api_compat.is_cupy_array(x):  # the standard does not say how they do this
+        return np.asarray(to_device(detach(x), "cpu"))
     try:
         return np.asarray(x)
-    except RuntimeError:  # on another device
+    except RuntimeError:  # x is on another device
         return np.from_dlpack(x, device="cpu")
 
 
-def double(x: Array) -> Array:
+def to_float64(x: Array) -> Array:
     """x in float64; not copied where it is so already."""
     if type(x) is np.ndarray:
         return x.astype(np.float64, copy=False)
@@ -138,8 +138,8 @@ def zeros(length: int, model: Array) -> Array:
     return xp.zeros(length, dtype=xp.float64, device=device(model))
 
 
-def written(array: Array, where: Any, value: Array) -> Array:
-    """The array with a part replaced: itself, or a new one where the library has none that can be written to."""
+def write_into(array: Array, where: Any, value: Array) -> Array:
+    """The array with a part replaced, in place where the library's arrays can be written to, else in a new one."""
     if array_api_compat.is_writeable_array(array):
         array[where] = value
         return array
@@ -151,8 +151,8 @@ def vanishes(x: Array) -> bool:
     return not x.any() if type(x) is np.ndarray else not bool(namespace(x).any(x != 0.0))
 
 
-def into(name: str, x: Array) -> Array:
-    """The function of that name at x, in x's own memory where the library can: x must be nobody else's."""
+def apply_in_place(name: str, x: Array) -> Array:
+    """The function of that name at x, computed in x's own memory where the library can: nobody else may hold x."""
     return getattr(np, name)(x, out=x) if type(x) is np.ndarray else getattr(namespace(x), name)(x)
 
 
@@ -161,13 +161,13 @@ def total(x: Array) -> float:
     return float(np.add.reduce(x)) if type(x) is np.ndarray else float(namespace(x).sum(x))
 
 
-def highest(x: Array) -> float:
-    """The largest entry; NaN where there is one."""
+def largest_entry(x: Array) -> float:
+    """The largest entry; NaN where an entry is NaN."""
     return float(x.max()) if type(x) is np.ndarray else float(namespace(x).max(x))
 
 
-def ends(x: Array) -> tuple[float, float]:
-    """The least and the largest entry; NaN where there is one, and of an empty array."""
+def extreme_entries(x: Array) -> tuple[float, float]:
+    """The least and the largest entry; NaN where an entry is NaN, and for an empty array."""
     if math.prod(x.shape) == 0:
         return math.nan, math.nan
     if type(x) is np.ndarray:
@@ -176,15 +176,15 @@ def ends(x: Array) -> tuple[float, float]:
     return float(xp.min(x)), float(xp.max(x))
 
 
-def largest(x: Array) -> float:
+def largest_size(x: Array) -> float:
     """max|x|, 0 for an empty array.
 
-    >>> largest(np.array([1.0, -3.0])), largest(np.zeros(0))
+    >>> largest_size(np.array([1.0, -3.0])), largest_size(np.zeros(0))
     (3.0, 0.0)
     """
     if math.prod(x.shape) == 0:
         return 0.0
-    bottom, top = ends(x)
+    bottom, top = extreme_entries(x)
     return math.nan if math.isnan(top) else max(top, -bottom)
 
 

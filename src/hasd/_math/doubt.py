@@ -51,7 +51,7 @@ class Doubt(NamedTuple):
 
 
 CERTAIN = Doubt()
-"""Of exact numbers."""
+"""The doubt of exact numbers: none."""
 
 
 class Sizes(NamedTuple):
@@ -65,29 +65,29 @@ class Sizes(NamedTuple):
     eps: float  # the resolution of their numbers
 
 
-def smallest(eps: float) -> float:
-    """The smallest number of that resolution, float32's or float64's: what may be lost of one that is below it."""
+def smallest_number(eps: float) -> float:
+    """The smallest positive number of that resolution (float32 or float64): underflow loses at most this much."""
     return 2.0**-149 if eps > 2.0**-50 else 2.0**-1074
 
 
-def lost_to_underflow(at: Sizes) -> float:
-    """What sums of products of small numbers may lose: the smallest number for each of them."""
-    return at.d * smallest(at.eps)
+def underflow_loss(at: Sizes) -> float:
+    """What sums of products of small numbers may lose to underflow: the smallest number for each product."""
+    return at.d * smallest_number(at.eps)
 
 
 def doubt_of_function(f: float, g: float, x: float, d: int, eps: float) -> Doubt:
-    """That of a user's function of d variables, from the sizes of its value, its gradient and its argument.
+    """The doubt of a user's function of d variables, from the sizes of its value, its gradient and its argument.
 
     >>> doubt_of_function(f=1.0, g=1.0, x=0.0, d=16, eps=EPS).value == 16.0 * EPS
     True
     """
-    unit, lost = OPERATIONS * roundings(d) * eps, d * smallest(eps)
+    unit, lost = OPERATIONS * roundings(d) * eps, d * smallest_number(eps)
     value, slope = unit * (abs(f) + g * x) + lost, unit * g + lost
     return Doubt(value, slope, slope, unit * x * x + lost, unit * x)
 
 
 def doubt_of_differences(at: Sizes, shortest: float, longest: float) -> Doubt:
-    """The same where the gradient is made of differences over such steps: noise, and half a step of curvature."""
+    """The doubt where the gradient is made of finite differences: noise, and half a step's worth of curvature."""
     doubt, root = doubt_of_function(at.f, at.g, at.x, at.d, at.eps), math.sqrt(at.d)
     noisy = root * 2.0 / shortest
     slope = doubt.slope + noisy * doubt.value

@@ -89,7 +89,7 @@ class EstimateBound:
         bound = (self.psi + low + self.rest - rounded) / self.weight if self.weight > 0.0 else -math.inf
         return bound if math.isfinite(bound) else -math.inf
 
-    def charged(self, radius: float | None = None, bend: float = 0.0) -> float:
+    def rounding_charge(self, radius: float | None = None, bend: float = 0.0) -> float:
         """How much of `lower` is the charge for rounding."""
         if self.weight == 0.0 or (radius is None and self.mu == 0.0):
             return 0.0
@@ -102,11 +102,11 @@ class EstimateBound:
         return free if radius is None else min((radius + self.offset) * (1.0 + 4.0 * EPS), free)
 
     def _terms(self, radius: float | None, bend: float) -> tuple[float, float]:
-        """The minimum beside psi, and what rounding in computing it may add."""
+        """The terms of the minimum beside psi, and what rounding may have added to them."""
         s, D, curvature = self._distance(radius, bend), self.reach, self.mu * self.weight
         # kappa/2 (s - D)^2 - s^2/2, arranged so that nothing large cancels
         curved, flat = 0.5 * curvature * (s - D) * (s - D), 0.5 * D * (D - 2.0 * s)
-        slope = (1.0 + curvature) * abs(s - D) * D  # by which an error of D counts
+        slope = (1.0 + curvature) * abs(s - D) * D  # how much an error of D counts
         rounded = 2.0 * self.unit * (abs(self.psi) + curved + abs(flat) + slope)
         return curved + flat - self.charge.at(s, bend), rounded
 
@@ -184,12 +184,12 @@ class Estimate:
         psi, first = _two_sum(self.psi, (a / up) * (up * e.f + linear))
         psi, second = _two_sum(psi, -fall)
         reach = norm2(away)
-        charge = self._charged(a, e, norm2(apart), reach, kappa_next)
+        charge = self._charge_with_cut(a, e, norm2(apart), reach, kappa_next)
         cut = Estimate(self.center, away, A, psi, self.mu, self.rest + first + second, charge, self.eps)
-        cut.__dict__["reach"] = reach  # known already
+        cut.__dict__["reach"] = reach  # the cached property `reach` is known already
         return cut
 
-    def _charged(self, a: float, e: Evaluation, far: float, reach: float, kappa: float) -> Charge:
+    def _charge_with_cut(self, a: float, e: Evaluation, far: float, reach: float, kappa: float) -> Charge:
         """The charge with that of one more cut: the doubt of the evaluation, and the rounding of our own arithmetic.
 
         far = ||y - center||, reach = ||v_{t+1} - center||.  Sizes are those of the terms that are added up; an error in
@@ -240,7 +240,7 @@ class Estimate:
             return (d + root) / (2.0 * half) / n
         return 2.0 * kappa * S / (root - d) / n if S > 0.0 else math.nan
 
-    def rescaled(self, f: float) -> Estimate:
+    def rescale(self, f: float) -> Estimate:
         """The cuts scaled by the largest c <= 1 for which c A f <= min psi holds again: after L proved too small.
 
         With l = sum of the cuts, l(center) = m and slope s there, min psi_c = c m - c^2 ||s||^2/(2 (1 + c mu A)).
@@ -264,14 +264,14 @@ class Estimate:
         return Estimate(self.center, stretch * self.away, c * A, psi, self.mu, 0.0, charge, self.eps)
 
     def certificate(self, origin: Array) -> EstimateBound:
-        """What remains of this estimate when its vectors are let go; origin is the run's own x_0."""
+        """The scalars of this estimate that a lower bound needs; origin is the run's own x_0."""
         offset = 0.0 if origin is self.center else norm2(self.center - origin)
         unit = self.eps * roundings(self.away.shape[0])
         return EstimateBound(self.weight, self.psi, self.mu, self.reach, offset, self.charge, unit, self.rest)
 
 
 def _two_sum(a: float, b: float) -> tuple[float, float]:
-    """a + b as it is rounded, and what was rounded off (Knuth)."""
+    """a + b rounded, and the rounding error, exactly (Knuth)."""
     total = a + b
     part = total - a
     return total, (a - (total - part)) + (b - part)

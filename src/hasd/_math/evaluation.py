@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from .arrays import (
     Array,
-    largest,
+    largest_size,
     resolution,
     total,
 )
@@ -17,9 +17,9 @@ from .doubt import CERTAIN, Doubt, Sizes
 from .geometry import norm2
 
 
-def reachable(x: Array) -> bool:
-    """Whether all its entries are finite: by their sum, and only where that is not, by all of them."""
-    return math.isfinite(total(x)) or math.isfinite(largest(x))
+def is_finite(x: Array) -> bool:
+    """Whether all entries are finite.  The sum is looked at first, the entries only where the sum is not finite."""
+    return math.isfinite(total(x)) or math.isfinite(largest_size(x))
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Evaluation:
     doubt: Doubt = CERTAIN  # what f and g may be off by
 
     def df(self, bend: float = 0.0) -> float:
-        """What f may be off by, where so much curvature was seen."""
+        """What f may be off by; bend is the largest curvature that the run has seen."""
         return self.doubt.value + bend * self.doubt.value_bend
 
     def dg(self, bend: float = 0.0) -> float:
@@ -43,9 +43,9 @@ class Evaluation:
     @cached_property
     def finite(self) -> bool:
         """Whether point, value and gradient are free of NaN and inf."""
-        # the norm is wanted anyway; only it may overflow where no entry does
-        seen = math.isfinite(self.f) and (math.isfinite(self.norm2) or math.isfinite(largest(self.g)))
-        return seen and reachable(self.x)
+        # The norm is needed anyway.  It may overflow where no entry does: then the entries are looked at.
+        seen = math.isfinite(self.f) and (math.isfinite(self.norm2) or math.isfinite(largest_size(self.g)))
+        return seen and is_finite(self.x)
 
     @cached_property
     def norm2(self) -> float:
@@ -65,7 +65,7 @@ class Evaluation:
 
 def sizes_of(e: Evaluation, precision: float = 0.0) -> Sizes:
     """The sizes of an evaluation whose numbers are no finer than x's, nor than the precision."""
-    return Sizes(e.f, e.norm2, e.size, largest(e.x), e.x.shape[0], max(resolution(e.x), precision))
+    return Sizes(e.f, e.norm2, e.size, largest_size(e.x), e.x.shape[0], max(resolution(e.x), precision))
 
 
 class Bend(NamedTuple):
@@ -75,8 +75,8 @@ class Bend(NamedTuple):
     last: Evaluation | None = None  # the newest
     pairs: int = 0  # how many were compared: without any, nothing is known
 
-    def after(self, e: Evaluation) -> Bend:
-        """With one more evaluation.  x may stand for a neighbour: points closer than that show no curvature."""
+    def with_evaluation(self, e: Evaluation) -> Bend:
+        """The curvature with one more evaluation; rounding of the points is added to their distance."""
         if self.last is None:
             return Bend(last=e)
         nearby = norm2(e.x - self.last.x) + 4.0 * e.eps * max(e.size, self.last.size)

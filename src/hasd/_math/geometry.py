@@ -17,16 +17,16 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from .._checks import is_number, shown
-from .arrays import Array, largest, namespace, resolution
+from .._checks import is_number, show_value
+from .arrays import Array, largest_size, namespace, resolution
 
 SAFE, SAFE_SINGLE = 1e-200, 1e-25
 """Squares between this and its inverse are free of underflow and overflow; the same in float32."""
 POWER, POWER_SINGLE = 1000, 100
-"""Powers of two up to this, and their inverses, bring a vector to a size where its squares are."""
+"""A vector is scaled by powers of two up to this, or their inverses, to a size where its squares are safe."""
 FAINT, LIFT = 2.0**-800, 2.0**900
-"""Where all of a function's numbers are below the one, their products with steps may underflow; the other, a power of
-two, lifts them to where that cannot happen, and changes no other bit of them."""
+"""Where all of a function's numbers are below FAINT, their products with steps may underflow.  Multiplied by LIFT they
+cannot; as it is a power of two, no digit of them changes."""
 
 
 @runtime_checkable
@@ -64,13 +64,13 @@ def norm2(x: Array) -> float:
     """
     # unlike ndarray.dot, vdot does not warn of an overflow, which is dealt with below
     squared = float(np.vdot(x, x)) if type(x) is np.ndarray else dot(x, x)
-    if SAFE_SINGLE < squared < 1.0 / SAFE_SINGLE:  # at once where it is safe in either precision
+    if SAFE_SINGLE < squared < 1.0 / SAFE_SINGLE:  # safe in either precision: no scaling is needed
         return math.sqrt(squared)
     double = (type(x) is np.ndarray and x.dtype == np.float64) or resolution(x) <= 2.0**-52
     safe = SAFE if double else SAFE_SINGLE
     if safe < squared < 1.0 / safe:
         return math.sqrt(squared)
-    top = largest(x)
+    top = largest_size(x)
     if top == 0.0 or not math.isfinite(top):
         return top
     # Scaled by a power of two, the norm of 2^k x is 2^k times that of x to the last bit.
@@ -108,7 +108,7 @@ def _power_norm(x: Array, q: float) -> float:
     """||x||_q for 1 <= q <= inf, scaled by max|x|."""
     if q == 2.0:
         return norm2(x)
-    top = largest(x)
+    top = largest_size(x)
     if top == 0.0 or not math.isfinite(top) or q == math.inf:
         return top
     xp = namespace(x)
@@ -132,7 +132,7 @@ class Lp:
     def __post_init__(self) -> None:
         """Refuse exponents outside [2, inf]: below 2 the analysis does not hold."""
         if type(self.p) is not float and not is_number(self.p):
-            raise TypeError(f"p must be a number between 2 and inf, got {shown(self.p)}")
+            raise TypeError(f"p must be a number between 2 and inf, got {show_value(self.p)}")
         if not self.p >= 2.0:
             raise ValueError(f"p must satisfy 2 <= p <= inf, got {self.p!r}")
 
@@ -151,7 +151,7 @@ class Lp:
 
     def steepest(self, g: Array) -> Array:
         """s_p(g); zero maps to zero."""
-        top = largest(g)
+        top = largest_size(g)
         if self.p == 2.0 or top == 0.0 or not math.isfinite(top):
             return g
         xp = namespace(g)

@@ -20,16 +20,16 @@ from typing import IO
 PREVIOUS = ".previous"
 """What the name of the last version but one ends in."""
 STALE = 86400.0
-"""Seconds after which a half-written file is nobody's any more, where its writer cannot be looked for."""
+"""Seconds after which a half-written file counts as abandoned, where nobody can tell whether its writer lives."""
 
 
-def previous(path: Path) -> Path:
-    """Where the version before is."""
+def previous_path(path: Path) -> Path:
+    """The path of the previous version."""
     return path.with_name(path.name + PREVIOUS)
 
 
-def temporary(path: Path, kind: str = "tmp") -> Path:
-    """A name beside the path that is this thread's alone, on this machine and on others that share the folder."""
+def temporary_path(path: Path, kind: str = "tmp") -> Path:
+    """A path in the same folder that no other thread uses, on this machine or on others that share the folder."""
     return path.with_name(f"{path.name}.{_machine()}-{os.getpid()}-{threading.get_ident()}.{kind}")
 
 
@@ -38,8 +38,8 @@ def _machine() -> str:
 
 
 def replace(path: Path, fill: Callable[[IO[bytes]], None], *, keep: bool) -> None:
-    """Put what `fill` writes in place of the file, which is kept as the version before, or let go."""
-    new = temporary(path)
+    """Replace the file by what `fill` writes; the old one is kept as the previous version, or dropped."""
+    new = temporary_path(path)
     try:
         with open(new, "wb") as file:
             fill(file)
@@ -56,21 +56,21 @@ def replace(path: Path, fill: Callable[[IO[bytes]], None], *, keep: bool) -> Non
 
 def _keep_last(path: Path) -> None:
     """Give the present file its second name; by renaming where the file system knows no links."""
-    link = temporary(path, "link")
+    link = temporary_path(path, "link")
     try:
         link.unlink(missing_ok=True)
         os.link(path, link)
-        os.replace(link, previous(path))
-        link.unlink(missing_ok=True)  # of two names of one file neither goes: another run has kept it already
-    except FileNotFoundError:  # another run has put its own in place meanwhile, and kept one
+        os.replace(link, previous_path(path))
+        link.unlink(missing_ok=True)  # where another run has linked the same file already, the rename did nothing
+    except FileNotFoundError:  # another run has replaced the file meanwhile, and kept one
         pass
     except OSError:
         with contextlib.suppress(FileNotFoundError):  # another run has just done so
-            os.replace(path, previous(path))
+            os.replace(path, previous_path(path))
 
 
 def _sync_folder(folder: Path) -> None:
-    """Make the rename last; some systems cannot open folders."""
+    """Sync the folder, so that the rename survives a crash; some systems cannot open folders."""
     with contextlib.suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
         try:
@@ -80,12 +80,12 @@ def _sync_folder(folder: Path) -> None:
 
 
 def sweep(path: Path) -> None:
-    """Remove what killed writers of this file left half-written; those that may be alive keep theirs."""
+    """Remove half-written versions of this file whose writers were killed, not those of writers that may live."""
     half = re.compile(re.escape(path.name) + r"\.([0-9a-f]{8})-(\d+)-\d+\.(?:tmp|link)")
     with contextlib.suppress(OSError):  # gone already, or not ours to remove
         for name in os.listdir(path.parent):
             found, leftover = half.fullmatch(name), path.with_name(name)
-            if found is not None and (_dead(found[1], int(found[2])) or _age(leftover) > STALE):
+            if found is not None and (_is_dead(found[1], int(found[2])) or _age(leftover) > STALE):
                 leftover.unlink()
 
 
@@ -93,14 +93,14 @@ def _age(path: Path) -> float:
     return time.time() - path.stat().st_mtime
 
 
-def _dead(machine: str, process: int) -> bool:
-    """Whether the writer is known to be no more: only its own machine can tell, and Windows only by force."""
+def _is_dead(machine: str, process: int) -> bool:
+    """Whether the writing process is known to have ended; only its own machine can tell, and not on Windows."""
     if machine != _machine() or os.name != "posix":
         return False
     try:
         os.kill(process, 0)
     except (ProcessLookupError, OverflowError):
         return True
-    except PermissionError:  # somebody else's
+    except PermissionError:  # it lives, and belongs to another user
         return False
     return False

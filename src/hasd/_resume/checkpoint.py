@@ -17,16 +17,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from array_api_compat import device
 
-from .._math.arrays import Array, foreign, hosted, namespace
+from .._math.arrays import Array, is_foreign, namespace, to_host
 from .._run.pictures import Album
 from .._run.record import Picture, Run, State
 from .._run.trace import COLUMNS
-from .atomic_write import previous, replace, sweep
+from .atomic_write import previous_path, replace, sweep
 from .identity import refuse_other
 from .packing import Packed, pack, state_classes, unpack
 
 FORMAT = 4
-"""Raised whenever a file of the last version could be misread."""
+"""The version of the format; it goes up whenever a file of an older version could be misread."""
 MEMBERS = ("about.npy", "checksum.npy", "a0.npy")
 """What every checkpoint holds; the first of them comes first in the file."""
 
@@ -37,36 +37,36 @@ class Unreadable(Exception):
 
 @dataclass
 class Saver:
-    """Writes a run to disk every so many iterations; a disk that is full is warned of once."""
+    """Writes a run to disk every so many iterations; if writing fails, it warns once."""
 
     path: Path
     every: int  # iterations
     album: Album
     method: Any  # whose states they are
     written: int = -1  # the newest iteration on disk
-    whole: bool = False  # whether the file that is there is known to be good: only such a one is worth keeping
+    whole: bool = False  # whether the present file is known to be good: only then is it kept
     failed: bool = False
     newest: tuple[State, Picture] | None = None  # the run when it last was between two iterations
 
     def __post_init__(self) -> None:
-        """Clear away what killed runs left."""
+        """Remove the half-written files of killed runs."""
         sweep(self.path)
 
-    def picture(self, run: Run) -> None:
+    def take_picture(self, run: Run) -> None:
         """Take a picture of the run."""
         self.newest = run.state, self.album.take(run)
 
     def __call__(self, run: Run) -> None:
-        """Write where one is due."""
+        """Write a checkpoint where one is due."""
         if run.state.iteration % self.every == 0:
-            self.now()
+            self.write_now()
 
-    def now(self) -> None:
+    def write_now(self) -> None:
         """Write the newest picture, if it is not on disk already."""
         if self.newest is None or self.newest[0].iteration == self.written:
             return
         try:
-            keep = self.whole or intact(self.path)
+            keep = self.whole or is_intact(self.path)
             write(self.path, *self.newest, self.method, keep=keep)
             self.written, self.whole = self.newest[0].iteration, True
         except OSError as error:
@@ -80,14 +80,14 @@ class Saver:
 
 
 def write(path: Path, state: State, picture: Picture, method: Any, *, keep: bool) -> None:
-    """One file in place of the last, which becomes the one before if it is to be kept."""
+    """Replace the checkpoint by a new one; with `keep`, the old one stays as the previous version."""
     trace = dict(picture.trace)
     rows = trace["table"][: trace.pop("length")]
     trace["table"] = np.array(rows, dtype=np.float64).reshape(-1, len(COLUMNS))
     known = {"run": picture.run, "oracle": picture.oracle, "bounds": picture.bounds, "trace": trace}
     tree, arrays = pack({"state": state, **known}, state_classes(method))
-    own = [i for i, array in enumerate(arrays) if not foreign(array)]
-    columns: dict[str, Any] = {f"a{i}": np.ascontiguousarray(hosted(array)) for i, array in enumerate(arrays)}
+    own = [i for i, array in enumerate(arrays) if not is_foreign(array)]
+    columns: dict[str, Any] = {f"a{i}": np.ascontiguousarray(to_host(array)) for i, array in enumerate(arrays)}
     text = json.dumps({"format": FORMAT, "configuration": picture.configuration, "numpy": own, "tree": tree})
     about = np.frombuffer(text.encode(), dtype=np.uint8)
     checksum = _checksum(about, columns)
@@ -111,34 +111,34 @@ class Read(NamedTuple):
 
 
 def read(path: Path, configuration: dict[str, Any], method: Any, x0: Array) -> Read:
-    """The newest readable one of the pair, if it belongs to this run; arrays as x0 is."""
+    """The newer readable one of the two files, if it belongs to this run; arrays are in x0's library."""
     newest = True
     try:
         about, columns = _contents(path)
     except (Unreadable, FileNotFoundError) as damage:
         newest = False
         try:
-            about, columns = _contents(previous(path))
+            about, columns = _contents(previous_path(path))
         except FileNotFoundError:
-            raise _none(path, damage) from None
+            raise _missing_error(path, damage) from None
         except Unreadable as other:
             raise ValueError(f"neither checkpoint can be read: {damage}; {other}") from None
-        warnings.warn(f"{damage}; going on from {previous(path)}", RuntimeWarning, stacklevel=4)
+        warnings.warn(f"{damage}; going on from {previous_path(path)}", RuntimeWarning, stacklevel=4)
     refuse_other(str(path), about["configuration"], configuration)
     own = set(about["numpy"])
     arrays = [columns[f"a{i}"] for i in range(len(columns))]
-    given = [array if i in own else _as(x0, array) for i, array in enumerate(arrays)]
+    given = [array if i in own else _to_library_of(x0, array) for i, array in enumerate(arrays)]
     known = unpack(Packed(about["tree"], given), state_classes(method))
     return Read(known.pop("state"), Picture(**known, configuration=about["configuration"]), newest)
 
 
-def _none(path: Path, damage: Exception) -> Exception:
+def _missing_error(path: Path, damage: Exception) -> Exception:
     return ValueError(str(damage)) if isinstance(damage, Unreadable) else FileNotFoundError(f"no checkpoint at {path}")
 
 
-def _as(x0: Array, array: np.ndarray) -> Array:
+def _to_library_of(x0: Array, array: np.ndarray) -> Array:
     """An array of x0's library, in its own precision, on x0's device."""
-    return namespace(x0).asarray(array, device=device(x0)) if foreign(x0) else array
+    return namespace(x0).asarray(array, device=device(x0)) if is_foreign(x0) else array
 
 
 def _contents(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -153,7 +153,7 @@ def _contents(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         raise
     except OSError as error:
         raise Unreadable(f"{path} is no checkpoint, or damaged ({error.strerror or error})") from error
-    except Exception as error:  # of the zip, zlib, header and shape of bytes that may be any
+    except Exception as error:  # damaged bytes may raise anything in zipfile, zlib and NumPy
         raise Unreadable(f"{path} is no checkpoint, or damaged") from error
     if not fits:
         raise Unreadable(f"{path} is damaged: its checksum does not fit")
@@ -162,19 +162,19 @@ def _contents(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     return contents, columns
 
 
-def intact(path: Path) -> bool:
+def is_intact(path: Path) -> bool:
     """Whether there is a checkpoint without damage, of whatever run and format."""
     try:
         _contents(path)
     except (Unreadable, FileNotFoundError):
         return False
-    except ValueError:  # of another format
+    except ValueError:  # undamaged, but of another format
         return True
     return True
 
 
-def ours(path: Path) -> bool:
-    """Whether the file is, or before some damage was, a checkpoint; an empty one is nobody's."""
+def is_checkpoint(path: Path) -> bool:
+    """Whether the file is a checkpoint, or was one before it was damaged; an empty file counts as none."""
     if not path.is_file():
         return False
     try:
@@ -184,5 +184,5 @@ def ours(path: Path) -> bool:
             return len(set(MEMBERS).intersection(archive.namelist())) >= 2
     except OSError:
         return False
-    except Exception:  # no archive, or the end of one is damaged, where its table of contents is
+    except Exception:  # not a zip archive, or one whose end, with the table of contents, is damaged
         return not head or MEMBERS[0].encode() in head

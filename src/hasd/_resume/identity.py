@@ -1,7 +1,7 @@
 """What a run that goes on must have in common with the one it goes on from, be that a file or a state.
 
-A state of another function, norm or constant would be taken for this one's: its estimate certifies what is not so.
-Whatever differs is refused with the reason.
+A state of another function, norm or constant would certify bounds that are false for this one.  Whatever differs is
+refused with the reason.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from .._math.arrays import Array, hosted, library, like
+from .._math.arrays import Array, convert_like, library, to_host
 from .._math.geometry import Geometry, Lp, norm2
 from .._run.problem import Method, Problem
 from .._run.record import Run
 from .._version import VERSION
 
 ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
-"""Where an object is in memory, which is what it prints as by default: equal ones are elsewhere."""
+"""The memory address in an object's default repr, which differs between equal objects."""
 SAME = 1e-6
 """Relative difference of values that another machine's rounding, or a little noise, may make."""
 
@@ -35,29 +35,29 @@ def configuration(problem: Problem, method: Method, x0: Array) -> dict[str, Any]
         "dimension": x0.shape[0],
         "dtype": str(x0.dtype),
         "library": library(x0),
-        "geometry": _measured(problem.geometry, x0),
+        "geometry": _fingerprint(problem.geometry, x0),
     }
 
 
-def _measured(geometry: Geometry, x0: Array) -> str:
-    """A user's geometry by what it does, as its p is a label and it may print as it likes: two norms of one vector."""
+def _fingerprint(geometry: Geometry, x0: Array) -> str:
+    """Text that tells a user's geometry from others: its class, and both norms of one fixed vector."""
     name = type(geometry).__qualname__
     if type(geometry) is Lp:
         return name
-    uneven = like(np.cos(np.arange(1.0, x0.shape[0] + 1.0)), x0)
+    uneven = convert_like(np.cos(np.arange(1.0, x0.shape[0] + 1.0)), x0)
     return f"{name} with norms {float(geometry.norm(uneven)):.6g} and {float(geometry.dual_norm(uneven)):.6g}"
 
 
 def refuse_other(where: str, saved: dict[str, Any], now: dict[str, Any]) -> None:
-    """Name the first setting in which the run that is gone on from differs from this one."""
+    """Raise a ValueError that names the first setting in which the saved run differs from this one."""
     for name, value in now.items():
         if saved.get(name) != value:
             raise ValueError(f"{where} is of another run: its {name} is {saved.get(name)}, this one's is {value}")
 
 
 def refuse_other_start(where: str, origin: Array, x0: Array) -> None:
-    """Hold x0 against the run's own x_0, from which distances and tolerances are measured."""
-    own, given = hosted(like(origin, x0)), hosted(x0)
+    """Refuse an x0 that is not the saved run's x_0, from which distances and tolerances are measured."""
+    own, given = to_host(convert_like(origin, x0)), to_host(x0)
     if not np.array_equal(own, given):
         i = int(np.flatnonzero(own != given)[0])
         raise ValueError(f"{where} is of a run from another x0: its x0[{i}] is {own[i]}, this one's is {given[i]}")
@@ -66,8 +66,8 @@ def refuse_other_start(where: str, origin: Array, x0: Array) -> None:
 def refuse_other_function(where: str, run: Run, problem: Problem) -> None:
     """Compare f where the run last knew it: the same data, and the same function, give the same value.
 
-    Near a minimum at 0 nothing is left of f but rounding.  Differences are held against f at x_0 therefore, and against
-    what f changes by where x is known to `SAME` only.
+    Near a minimum of value 0, f is nothing but rounding.  Differences are therefore compared with f at x_0, and with
+    what f changes by when x changes by a relative `SAME`.
     """
     state, e = run.state, run.state.at
     now = problem.oracle.record(e.x).f

@@ -58,7 +58,7 @@ def _name(cls: type) -> str:
 
 
 def _parts(value: Any) -> dict[str, Any]:
-    """The fields of a record; those that it says itself where it shares a buffer with its later versions."""
+    """The fields of a record; where it shares a buffer with later versions, those that `to_parts` gives."""
     if hasattr(value, "to_parts"):
         return value.to_parts()
     named = getattr(value, "_fields", None)

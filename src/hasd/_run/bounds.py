@@ -36,7 +36,7 @@ class Bounds:
     x: Array = None  # where upper was found
     doubt: Doubt = CERTAIN  # what upper may be off by
     certificate: EstimateBound | None = None  # the estimate that gave the best lower bound of its kind
-    cut: Cut | None = None  # the point whose own cut did
+    cut: Cut | None = None  # the cut that gave the best lower bound of its kind
     near: float = math.inf  # the least gap that the slope at an evaluated point proves by itself
     near_x: Array = None  # that point
     convexity: Convexity | None = None  # None: f is convex by construction, or its gradients too coarse to tell
@@ -49,7 +49,7 @@ class Bounds:
     )
 
     def restore(self, known: Mapping[str, Any]) -> None:
-        """Know again what a run had proved; a lower bound for a smaller radius than now is asked for says nothing."""
+        """Take over what a run had proved; where it was for a smaller radius, compute the bounds again."""
         radius, watched = self.radius, self.convexity is not None
         restore_fields(self, known)
         self.convexity = replace(self.convexity) if watched and self.convexity is not None else None
@@ -72,16 +72,16 @@ class Bounds:
     @property
     def gap(self) -> float:
         """The certified gap of the best point so far."""
-        return min(self._highest - self.lower, self.near)
+        return min(self._upper - self.lower, self.near)
 
     @property
     def best(self) -> Array:
         """The point that it is the gap of."""
-        return self.near_x if self.near < self._highest - self.lower else self.x
+        return self.near_x if self.near < self._upper - self.lower else self.x
 
     @property
-    def _highest(self) -> float:
-        """What the least value is certainly not above."""
+    def _upper(self) -> float:
+        """An upper bound on the least value: the value with what it may be off by."""
         return self.upper + self.doubt.value + self.bend * self.doubt.value_bend
 
     @quiet
@@ -92,24 +92,24 @@ class Bounds:
             self._withdraw(self.convexity.violation)
         value, x = (at.f, at.x) if math.isnan(state.fun) else (state.fun, state.x)
         if value < self.upper:
-            # of a point that was not evaluated with its gradient, the doubt of the one it was reached from
+            # A point that was evaluated without its gradient gets the doubt of the point before it.
             doubt = at.doubt if value == at.f else at.doubt._replace(value=at.doubt.value + 4.0 * at.eps * abs(value))
             self.upper, self.x, self.doubt = value, x, doubt
         if not self.known:
             return
-        if bend != self.bent:  # bounds of before were charged for another curvature
+        if bend != self.bent:  # the bounds so far were charged for another curvature
             self.bent = bend
             self.charge_anew()
         self._take(state)
-        if self.lower > self._highest or self.near < 0.0:
+        if self.lower > self._upper or self.near < 0.0:
             self.withdraw(max(self.lower, self.upper - self.near), self.upper)
 
     def charge_anew(self) -> None:
-        """The bounds for the radius and the curvature that are known now."""
+        """Compute the bounds again, for the radius and the curvature that are known now."""
         self.lower, self.near = max(self._lower(self.certificate), self._lower(self.cut)), math.inf
 
     def _take(self, state: State) -> None:
-        """The bounds of one more state, where they are better."""
+        """Keep the bounds that one more state proves, where they are better."""
         certificate, cut = state.estimate.certificate(state.origin), self._cut(state)
         if (lower := self._lower(certificate)) > self._lower(self.certificate):
             self.certificate, self.lower = certificate, max(self.lower, lower)
@@ -119,7 +119,7 @@ class Bounds:
             self.near, self.near_x = gap, state.at.x
 
     def _lower(self, source: EstimateBound | Cut | None) -> float:
-        """What it proves for the run's own radius and mu."""
+        """The lower bound that an estimate or a cut proves for the run's own radius and mu."""
         if source is None:
             return -math.inf
         if isinstance(source, Cut):
@@ -144,7 +144,7 @@ class Bounds:
             return cut_at(e, state.origin)
         return Cut(e.f, e.norm2, -math.inf, 0.0, e.doubt, e.eps * roundings(e.x.shape[0]))
 
-    def closed_at(self, e: Evaluation, origin: Array) -> bool:
+    def is_closed_at(self, e: Evaluation, origin: Array) -> bool:
         """Whether the certified gap at this very point is small enough."""
         near = cut_at(e, origin).gap(self.radius, self.mu, self.bend)
         return not self.withdrawn and min(e.f + e.df(self.bend) - self.lower, near) <= self.gap_tol

@@ -26,7 +26,7 @@ class ObjectiveTraits(NamedTuple):
     """What an objective may declare."""
 
     has_images: bool = False  # ``images()`` gives the space in which methods move images of A
-    convex: bool = False  # by construction
+    convex: bool = False  # it is convex by construction
     bounded_below: bool = False  # it is known to have a lower bound, so that it can only seem to fall without end
     note: str = ""  # what the user should be told
     sharpen: Callable[..., Any] | None = None  # value, gradient and their doubt with less rounding
@@ -42,7 +42,7 @@ def traits_of_method(method: Any) -> MethodTraits:
 
 
 def traits_of_objective(objective: Any) -> ObjectiveTraits:
-    """What it declares; of a black box, None, nothing."""
+    """What it declares; a black box (None) declares nothing."""
     if objective is None:
         return ObjectiveTraits()
     known = {

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from .._math.doubt import CERTAIN, Doubt, roundings, smallest
+from .._math.doubt import CERTAIN, Doubt, roundings, smallest_number
 from .._math.geometry import Array, dot, norm2
 
 if TYPE_CHECKING:
@@ -72,7 +72,9 @@ def cut_at(e: Evaluation, origin: Array) -> Cut:
     """The cut at an evaluated point."""
     away = origin - e.x
     d = e.x.shape[0]
-    return Cut(e.f, e.norm2, dot(e.g, away), norm2(away), e.doubt, e.eps * roundings(d), 2.0 * d * smallest(e.eps))
+    return Cut(
+        e.f, e.norm2, dot(e.g, away), norm2(away), e.doubt, e.eps * roundings(d), 2.0 * d * smallest_number(e.eps)
+    )
 
 
 @dataclass(frozen=True, repr=False)
@@ -127,13 +129,13 @@ class Certificate:
         if radius is not None and self.contradicts(radius):
             raise ValueError(
                 f"radius = {radius:.6g} is contradicted by the run: no minimiser is within that distance of x0. "
-                f"The smallest radius that the run allows is {self._smallest(radius):.6g}."
+                f"The smallest radius that the run allows is {self._smallest_radius(radius):.6g}."
             )
         return best
 
     @property
-    def _highest(self) -> float:
-        """What the true f(x) is certainly not above."""
+    def _upper(self) -> float:
+        """An upper bound on the true f(x): the value with what it may be off by."""
         return self.cut.f + self.cut.value_doubt(self.bend)
 
     def _radius(self, radius: float | None) -> float | None:
@@ -153,10 +155,10 @@ class Certificate:
 
     def contradicts(self, radius: float | None) -> bool:
         """Whether the run proves that no minimiser is so near to x0; without a radius, that mu is too large."""
-        return self._lower(radius) > self._highest or self.cut.gap(radius, self.mu, self.bend) < 0.0
+        return self._lower(radius) > self._upper or self.cut.gap(radius, self.mu, self.bend) < 0.0
 
-    def _smallest(self, low: float) -> float:
-        """The least radius, from one that is contradicted upwards, that is not; lower bounds fall as it grows."""
+    def _smallest_radius(self, low: float) -> float:
+        """The smallest radius above `low` that the run does not contradict, by bisection: the bounds fall with it."""
         high = max(2.0 * low, self.cut.away, math.ulp(0.0))
         while self.contradicts(high) and math.isfinite(high):
             low, high = high, 2.0 * high
@@ -170,7 +172,7 @@ class Certificate:
         lower = self.lower(radius)
         if self.withdrawn or (radius is None and self.radius is None and self.contradicts(None)):
             return math.inf
-        gap = min(self.cut.gap(self._radius(radius), self.mu, self.bend), self._highest - lower)
+        gap = min(self.cut.gap(self._radius(radius), self.mu, self.bend), self._upper - lower)
         return math.inf if math.isnan(gap) else gap
 
     def charge(self, radius: float | None = None) -> float:
@@ -180,5 +182,5 @@ class Certificate:
             return math.inf
         exact = [replace(cut, doubt=CERTAIN, unit=0.0) for cut in (self.cut, *self.cuts)]
         lower = [cut.lower(radius, self.mu) for cut in exact]
-        lower += [c.lower(radius, self.bend) + c.charged(radius, self.bend) for c in self.certificates]
+        lower += [c.lower(radius, self.bend) + c.rounding_charge(radius, self.bend) for c in self.certificates]
         return min(max(gap - min(self.cut.f - max(lower), exact[0].gap(radius, self.mu)), 0.0), gap)

@@ -38,7 +38,7 @@ class Convexity:
         if self.first is None or self.best is None or self.last is None:
             self.first = self.best = self.last = new
             return True
-        if e.g is not self.last.e.g:  # asked of the arrays, as an evaluation that comes from a checkpoint is made anew
+        if e.g is not self.last.e.g:  # arrays are compared: evaluations from a checkpoint are new objects
             self._compare(self.last, new, bend)
             self._compare(self.best if iteration % 2 else self.first, new, bend)
         self.last = new
@@ -47,7 +47,7 @@ class Convexity:
         return not self.violation
 
     def _compare(self, old: Seen, new: Seen, bend: float) -> None:
-        """Both cuts against both values."""
+        """Compare each cut with the value at the other point."""
         e, other = new.e, old.e
         away = e.x - other.x
         distance = norm2(away)
@@ -63,6 +63,6 @@ class Convexity:
                 above, at, where = forward, old.iteration, new.iteration
             self.violation = (
                 f"The function is not convex, or noisy, or its gradient is wrong: the cut at iteration {at} is "
-                f"{above:.3g} above the value at iteration {where}, where rounding explains {explained:.1g}; nothing "
-                "is certified."
+                f"{above:.3g} above the value at iteration {where}, and rounding explains {explained:.1g} of it; "
+                "nothing is certified."
             )

@@ -14,13 +14,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._math.arrays import Array, like
+from .._math.arrays import Array, convert_like
 from .._math.doubt import OPERATIONS, roundings
 from .._math.evaluation import Evaluation
 from .._math.geometry import dot, norm2
 
 STEPS = (1.0, 0.125)
-"""In units of eps^(1/3) times the size of x: where rounding and curvature spoil a quotient least."""
+"""Step sizes in units of eps^(1/3) times the size of x, where rounding and curvature spoil a quotient least."""
 
 AGREED = 4.0
 """How many times farther from the gradient's slope than from each other the quotients must be."""
@@ -38,7 +38,7 @@ class Misfit(NamedTuple):
     def __str__(self) -> str:
         return (
             f"Along {self.name} the gradient gives the slope {self.claimed:.3g}, where the values of the function give "
-            f"{self.seen:.3g}: check the code that computes it."
+            f"{self.seen:.3g}: check the code that computes the gradient."
         )
 
 
@@ -47,33 +47,35 @@ def find_misfit(value: Callable[[Array], float], e: Evaluation, bend: float) -> 
     directions = {"itself": e.g / e.norm2, "a vector of signs": _signs(e.x)} if e.norm2 > 0.0 else {}
     with np.errstate(all="ignore"):
         for name, direction in directions.items():
-            misfit = _along(name, direction, value, e, bend)
+            misfit = _misfit_along(name, direction, value, e, bend)
             if misfit is not None:
                 return misfit
     return None
 
 
-def _along(name: str, direction: Array, value: Callable[[Array], float], e: Evaluation, bend: float) -> Misfit | None:
-    """The slope of the values against the gradient's, along a unit vector.
+def _misfit_along(
+    name: str, direction: Array, value: Callable[[Array], float], e: Evaluation, bend: float
+) -> Misfit | None:
+    """Compare the slope of the values along a unit vector with the gradient's.
 
-    Twice the middle slope's change from one step to the shorter one is smoothness; a difference of the slopes to
-    either side that does not shrink with the step is a kink, or noise.
+    Smoothness explains a change of the middle slope from one step to the shorter one, twice over.  A difference of the
+    slopes to either side that does not shrink with the step is a kink, or noise.
     """
     middles, widths, change = [], [], 0.0
     for step in STEPS:
         t = step * e.eps ** (1.0 / 3.0) * max(1.0, norm2(e.x))
         ahead, behind = value(e.x + t * direction) - e.f, e.f - value(e.x - t * direction)
-        if ahead == 0.0 or behind == 0.0:  # values too coarse to tell
+        if ahead == 0.0 or behind == 0.0:  # the values are too coarse to tell
             return None
         change = max(change, abs(ahead), abs(behind))
         middles.append(0.5 * (ahead + behind) / t)
         widths.append(abs(ahead - behind) / t)
     claimed, (wide, seen) = dot(e.g, direction), middles
     allowed = AGREED * (abs(wide - seen) + max(widths[1] - SHRUNK * widths[0], 0.0))
-    # values at the neighbours may be far larger than here, and are then less certain
+    # Values at the neighbours may be far larger than here, and are then less certain.
     neighbours = OPERATIONS * roundings(e.x.shape[0]) * e.eps * change
     noise = 4.0 * (e.df(bend) + neighbours) / t + e.dg(bend)
-    # not a number where a value was not finite, and then no accusation
+    # Where a value was not finite the comparison is with NaN, and no misfit is reported.
     return Misfit(name, claimed, seen) if abs(claimed - seen) > allowed + noise else None
 
 
@@ -81,4 +83,4 @@ def _signs(x: Array) -> Array:
     """A unit vector with entries of one size and signs without a pattern, the same for every run."""
     places = np.arange(1, x.shape[0] + 1, dtype=np.uint64)
     scrambled = (places * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(40)
-    return like(np.where(scrambled & np.uint64(1), 1.0, -1.0) / math.sqrt(x.shape[0]), x)
+    return convert_like(np.where(scrambled & np.uint64(1), 1.0, -1.0) / math.sqrt(x.shape[0]), x)

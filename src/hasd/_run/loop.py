@@ -26,7 +26,7 @@ def states(problem: Problem, method: Method, start: Evaluation | State) -> Itera
 
 def first_state(problem: Problem, method: Method, start: Evaluation) -> State:
     """The state at t = 0."""
-    with np.errstate(all="ignore"):  # inf and NaN are looked for where they matter
+    with np.errstate(all="ignore"):  # inf and NaN are checked for where they matter
         return replace(method.init(problem, start), method=method.name)
 
 
@@ -38,7 +38,7 @@ def next_state(problem: Problem, method: Method, state: State) -> State:
         with np.errstate(all="ignore"):
             return method.step(problem, state)
     except Stop as stop:
-        if stop.status is Status.UNBOUNDED and problem.bounded_below:  # no method overrules what is known
+        if stop.status is Status.UNBOUNDED and problem.bounded_below:  # the objective is known to be bounded below
             raise Stop(Status.PRECISION) from None
         raise
 
@@ -55,7 +55,7 @@ class Watch:
     keep_interrupted: bool = False  # whether Ctrl-C ends the run with what there is, or is raised
 
     def __call__(self, run: Run, first: bool) -> bool:
-        """Whether the run ends here.  A state from a checkpoint is complete already; the first is not called back."""
+        """Whether the run ends here.  A state from a checkpoint is recorded already; the first gets no callback."""
         state = run.state
         if not run.complete:
             self.record(state)

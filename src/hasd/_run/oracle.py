@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 from .._math.arrays import (
     Array,
 )
-from .._math.evaluation import NO_BEND, Bend, Evaluation, reachable
+from .._math.evaluation import NO_BEND, Bend, Evaluation, is_finite
 from .sources import (
     Source,
     refuse_late,
@@ -55,7 +55,7 @@ class Oracle:
         return time.perf_counter() >= self.deadline
 
     def _check_budget(self, x: Array | None = None) -> None:
-        """Refuse what would be beyond a limit: value and gradient at x, or one evaluation."""
+        """Stop where value and gradient at x (None: one evaluation) would go beyond a limit."""
         if self.maxfun < math.inf:
             price = 1 if x is None else self.source.price(x)
             if self.counts[0] + price > self.maxfun:
@@ -72,7 +72,7 @@ class Oracle:
         if e.finite and (self.best is None or e.f < self.best.f):
             self.best = e
         if self.source.by_curvature and e.finite:
-            self.bend = self.bend.after(e)
+            self.bend = self.bend.with_evaluation(e)
         return e
 
     def value(self, x: Array) -> float:
@@ -81,7 +81,7 @@ class Oracle:
         f = self.source.value(x)
         if f == -math.inf:
             raise Stop(Status.UNBOUNDED)
-        if not reachable(x):
+        if not is_finite(x):
             return math.nan
         if f < self.lowest[0]:
             self.lowest = (f, x)
@@ -90,9 +90,9 @@ class Oracle:
     def evaluation(self, x: Array, f: float, g: Array, image: float | None = None) -> Evaluation:
         """The function at x, with the precision it was computed in and what it may be off by."""
         e = Evaluation(x, f, g, self.source.precision)
-        e.__dict__["doubt"] = self.source.doubt(e, image)  # which depends on the norms that the evaluation keeps
-        if image is not None and self.source.by_curvature and e.finite:  # a method's own, on images of an operator
-            self.bend = self.bend.after(e)
+        e.__dict__["doubt"] = self.source.doubt(e, image)  # set last: the doubt uses the norms that e caches
+        if image is not None and self.source.by_curvature and e.finite:  # a method made it from an operator's images
+            self.bend = self.bend.with_evaluation(e)
         return e
 
     def charge(self) -> None:
@@ -102,24 +102,24 @@ class Oracle:
 
     def record(self, x: Array) -> Evaluation:
         """f and g at x for the record: outside the method's counts and budget."""
-        return self._off_the_books(lambda: self.evaluation(x, *self.source.value_and_grad(x)))
+        return self._call_off_the_books(lambda: self.evaluation(x, *self.source.value_and_grad(x)))
 
     def probe(self, e: Evaluation) -> None:
-        """See some curvature of a function of the user's that was evaluated at one point only."""
+        """Evaluate a user's function at a second point, where it was at one only, so that some curvature is seen."""
         if e.finite and self.source.by_curvature and self.bend.pairs == 0 and not self.exhausted:
             step = e.eps ** (1.0 / 3.0) * max(1.0, e.size) / math.sqrt(e.x.shape[0])
             there = self.record(e.x + step)
-            self.bend = Bend(last=e).after(there) if there.finite else self.bend
+            self.bend = Bend(last=e).with_evaluation(there) if there.finite else self.bend
 
     def sharpen(self, e: Evaluation) -> Evaluation | None:
         """The same evaluation with less doubt, where the objective can: for the record, and at most once a run."""
-        return self._off_the_books(lambda: self.source.sharpen(e))
+        return self._call_off_the_books(lambda: self.source.sharpen(e))
 
     def record_value(self, x: Array) -> float:
         """f at x for the record."""
-        return self._off_the_books(lambda: self.source.value(x))
+        return self._call_off_the_books(lambda: self.source.value(x))
 
-    def _off_the_books(self, call: Callable[[], Any]) -> Any:
+    def _call_off_the_books(self, call: Callable[[], Any]) -> Any:
         before = self.source.counts
         try:
             return call()

@@ -28,14 +28,14 @@ class Album:
         return self.settings()
 
     def take(self, run: Run) -> Picture:
-        """The run as it stands, at the price of some references: rows are added to a trace, never taken away."""
+        """The run as it stands.  Only references are copied: a trace grows by rows and never loses one."""
         oracle = {**fields_of(self.oracle), "counts": self.oracle.source.counts}
         bounds = fields_of(self.recorder.bounds)
         if bounds["convexity"] is not None:
             bounds["convexity"] = replace(bounds["convexity"])
         return Picture(fields_of(run), oracle, bounds, self.recorder.picture(), self.configuration)
 
-    def for_result(self, run: Run, fun: Any) -> State:
+    def state_for_result(self, run: Run, fun: Any) -> State:
         """The last state as a result carries it: with what ``resume=`` needs, without the trace."""
         objective = weakref.ref(fun) if isinstance(fun, Objective) else None
         now = self.take(run)
@@ -54,7 +54,7 @@ class Album:
     def go_on(self, state: State, picture: Picture | None) -> Run:
         """A run that goes on from a result's state, with counts and a trace of its own."""
         run = Run.at(replace(state, picture=None))
-        if picture is not None:  # None of a state of `hasd.iterate`
+        if picture is not None:  # states of `hasd.iterate` carry no picture
             restore_fields(run, picture.run)
             restore_fields(self.oracle, {**picture.oracle, "recorded": self.oracle.recorded})
             self.recorder.bounds.restore(picture.bounds)

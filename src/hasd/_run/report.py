@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import OptimizeResult
 
-from .._math.arrays import hosted
+from .._math.arrays import to_host
 from .._plots import draw_convergence
 
 FIRST = ("message", "success", "status", "fun", "gap", "lower", "x", "method")
@@ -51,9 +51,9 @@ class Result(OptimizeResult):
     """
 
     def __repr__(self) -> str:
-        """One screen: no long arrays, nothing that is not known."""
+        """The fields on one screen: long arrays and unknown values are left out."""
         others = [name for name in self if name not in (*FIRST, *LAST, *UNPRINTED)]
-        lines = {name: _short(self[name]) for name in (*FIRST, *others, *LAST) if name in self}
+        lines = {name: _short_text(self[name]) for name in (*FIRST, *others, *LAST) if name in self}
         if self.get("trace"):
             rows = len(next(iter(self["trace"].values())))
             lines["trace"] = f"{rows} rows of {', '.join(self['trace'])}"
@@ -80,7 +80,7 @@ class Result(OptimizeResult):
         if path.suffix not in (".json", ".npz"):
             raise ValueError(f"the name of a result's file must end in .json or .npz, got {str(path)!r}")
         fields = {name: self[name] for name in self if name not in ("certificate", "state")}
-        arrays = {name: hosted(value) for name, value in fields.items() if hasattr(hosted(value), "dtype")}
+        arrays = {name: to_host(value) for name, value in fields.items() if hasattr(to_host(value), "dtype")}
         for name, column in (fields.get("trace") or {}).items():
             arrays[f"trace.{name}"] = column
         plain = {name: value for name, value in fields.items() if isinstance(value, bool | int | float | str)}
@@ -91,8 +91,8 @@ class Result(OptimizeResult):
             np.savez(path, fields=json.dumps(plain), **arrays)
 
 
-def _short(value: Any) -> str:
-    """A field on one line; empty where it says nothing."""
+def _short_text(value: Any) -> str:
+    """A field on one line; empty for None, NaN and infinity."""
     if value is None or (isinstance(value, float) and (math.isnan(value) or math.isinf(value))):
         return ""
     if isinstance(value, float):
@@ -100,5 +100,5 @@ def _short(value: Any) -> str:
     if hasattr(value, "shape") and hasattr(value, "dtype"):
         if math.prod(value.shape) > 10:
             return f"array of shape {tuple(value.shape)}, {value.dtype}"
-        return " ".join(np.array2string(np.asarray(hosted(value)), precision=6).split())
+        return " ".join(np.array2string(np.asarray(to_host(value)), precision=6).split())
     return " ".join(str(value).split())

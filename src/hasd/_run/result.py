@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 from typing import Any
 
-from .._math.arrays import Array, fresh, like
+from .._math.arrays import Array, convert_like, copy_of
 from .._math.evaluation import Evaluation
 from ..objectives._operators import quiet
 from .bounds import Bounds
@@ -34,11 +34,11 @@ def result(
 ) -> Result:
     """The result of a run from x0, in whose library and precision x is handed back."""
     state, bounds = run.state, recorder.bounds
-    e = _in_precision_of(x0, _returned(problem, method, run, wanted, goal), problem)
+    e = _round_to_precision_of(x0, _choose_answer(problem, method, run, wanted, goal), problem)
     if run.status in (Status.CONVERGED, Status.GAP, Status.PRECISION):
         problem.oracle.probe(e)
     if (e.finite and e.norm2 == 0.0) or run.status in (Status.CONVERGED, Status.GAP, Status.PRECISION):
-        run.status = wanted.success if wanted.met(problem, state, e) else Status.PRECISION
+        run.status = wanted.success if wanted.are_met(problem, state, e) else Status.PRECISION
     stuck, withdrawn = run.status is Status.PRECISION, bool(bounds.withdrawn)
     misfit = _misfit(problem, e, bounds) if stuck or (withdrawn and not run.status.success) else ""
     if stuck:
@@ -49,7 +49,7 @@ def result(
     cuts = () if bounds.cut is None else (bounds.cut,)
     cut, L, convex = cut_at(e, state.origin), state.L, problem.traits.convex
     gap = Certificate(cut, problem.mu, proofs, bounds.radius, withdrawn, bounds.bend, cuts, L, convex)
-    if bounds.known and gap.contradicts(bounds.radius):  # at the returned point only
+    if bounds.known and gap.contradicts(bounds.radius):  # only the returned point shows it
         bounds.withdraw(gap.cut.f, gap.cut.f)
         gap = replace(gap, withdrawn=True)
     return _build(
@@ -62,7 +62,7 @@ def result(
         L=state.L,
         weight=state.weight,
         psi=state.psi,
-        certificate=_sharpened(problem, e, state.origin, gap) if bounds.known else gap,
+        certificate=_sharpen_certificate(problem, e, state.origin, gap) if bounds.known else gap,
         seconds=recorder.seconds,
         trace=columns,
     )
@@ -70,15 +70,15 @@ def result(
 
 @quiet
 def no_run(problem: Problem, method: Method, recorder: Recorder, start: Evaluation, status: Status) -> Result:
-    """The result where x0 itself is no start."""
+    """The result where the run cannot start from x0."""
     certificate = Certificate(cut_at(start, start.x), problem.mu, (), withdrawn=True)
     nothing = {"nit": 0, "L": problem.L, "weight": 0.0, "psi": 0.0, "seconds": recorder.seconds, "state": None}
     columns = recorder.columns() if recorder.rows > 0 else None
     return _build(problem, method, start, status, "", certificate, **nothing, trace=columns)
 
 
-def _sharpened(problem: Problem, e: Evaluation, origin: Array, gap: Certificate) -> Certificate:
-    """The gap with less rounding in it, where rounding is most of it and can be told from the last digits of f."""
+def _sharpen_certificate(problem: Problem, e: Evaluation, origin: Array, gap: Certificate) -> Certificate:
+    """The certificate with less rounding, where most of its gap is rounding and exceeds the last digits of f."""
     if not (2.0 * gap.charge() > gap.gap() > 2.0 * e.eps * abs(e.f)) or problem.oracle.exhausted:
         return gap
     sharper = problem.oracle.sharpen(e)
@@ -94,10 +94,10 @@ def _misfit(problem: Problem, e: Evaluation, bounds: Bounds) -> str:
     return "" if misfit is None else str(misfit)
 
 
-def _returned(problem: Problem, method: Method, run: Run, wanted: Tolerances, goal: str) -> Evaluation:
-    """The point handed back: the one that met the tolerance, or the best one by the goal.  Never worse than x0.
+def _choose_answer(problem: Problem, method: Method, run: Run, wanted: Tolerances, goal: str) -> Evaluation:
+    """The point to return: the one that met the tolerance, or the best one by the goal.  Never worse than x0.
 
-    What was evaluated on cached images is evaluated anew, from x.
+    A point that was evaluated on cached images is evaluated again, from x.
     """
     state, record = run.state, problem.oracle.record
     finish = traits_of_method(method).finish
@@ -117,11 +117,11 @@ def _returned(problem: Problem, method: Method, run: Run, wanted: Tolerances, go
     else:
         last = record(state.x)
     lowest_known = best if best is not None and not (last.finite and last.f <= best.f) else last
-    return _flattest(problem, run, lowest_known) if run.status is Status.PRECISION else lowest_known
+    return _flattest_point(problem, run, lowest_known) if run.status is Status.PRECISION else lowest_known
 
 
-def _flattest(problem: Problem, run: Run, e: Evaluation) -> Evaluation:
-    """The point of smallest gradient, where its value is told from the lowest by rounding alone; e, the lowest, else.
+def _flattest_point(problem: Problem, run: Run, e: Evaluation) -> Evaluation:
+    """The point of smallest gradient, where its value is the lowest up to rounding; otherwise e, the lowest point.
 
     A run that ends at machine precision has wandered among such points, and their gradients differ by far more than
     their values do.
@@ -134,12 +134,12 @@ def _flattest(problem: Problem, run: Run, e: Evaluation) -> Evaluation:
     return flat if same and flat.norm2 < e.norm2 else e
 
 
-def _in_precision_of(x0: Array, e: Evaluation, problem: Problem) -> Evaluation:
-    """The evaluation at x rounded to x0's numbers, where the method worked in better ones; x0's where that is lower."""
+def _round_to_precision_of(x0: Array, e: Evaluation, problem: Problem) -> Evaluation:
+    """The evaluation at x rounded to x0's precision, where the method worked in a finer one; at x0 if f is lower."""
     if e.x.dtype == x0.dtype:
         return e
-    rounded = problem.oracle.record(like(e.x, x0))
-    if e.finite and not rounded.f <= e.f:  # so near to the minimiser that rounding may have lost all that was gained
+    rounded = problem.oracle.record(convert_like(e.x, x0))
+    if e.finite and not rounded.f <= e.f:  # near a minimiser rounding may undo all progress
         start = problem.oracle.record(x0)
         return start if start.f < rounded.f else rounded
     return rounded
@@ -148,16 +148,16 @@ def _in_precision_of(x0: Array, e: Evaluation, problem: Problem) -> Evaluation:
 def _build(
     problem: Problem, method: Method, e: Evaluation, status: Status, note: str, certificate: Certificate, **fields: Any
 ) -> Result:
-    """The fields in the terms of every result; the gap is the one at x under the run's own radius and mu."""
+    """The fields that every result has; the gap is the one at x under the run's own radius and mu."""
     nfev, njev, nprod = problem.oracle.counts
     known = certificate.radius is not None or certificate.mu > 0.0
     return Result(
-        x=fresh(e.x),
+        x=copy_of(e.x),
         fun=e.f,
         gap=certificate.gap() if known else math.inf,
         lower=certificate.lower() if known else -math.inf,
         certificate=certificate,
-        jac=fresh(e.g),
+        jac=copy_of(e.g),
         nfev=nfev,
         njev=njev,
         nrecord=problem.oracle.nrecord,

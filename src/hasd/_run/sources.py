@@ -11,18 +11,18 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from scipy.optimize import approx_fprime
 
-from .._checks import shown
+from .._checks import show_value
 from .._math.arrays import (
     Array,
-    detached,
-    foreign,
-    fresh,
-    hosted,
+    as_numpy,
+    convert_like,
+    copy_of,
+    detach,
+    is_foreign,
     library,
-    like,
     namespace,
-    plain,
     resolution,
+    to_host,
     to_numpy,
 )
 from .._math.doubt import Doubt, Sizes, doubt_of_differences, doubt_of_function
@@ -44,7 +44,7 @@ class Source(Protocol):
         ...
 
     def value_and_grad(self, x: Array, deadline: float = math.inf) -> tuple[float, Array]:
-        """f(x) and grad f(x); what takes several evaluations begins none of them after the deadline."""
+        """f(x) and grad f(x); where that takes several evaluations, none begins after the deadline."""
         ...
 
     def charge(self) -> None:
@@ -91,50 +91,50 @@ def as_scalar(value: Any, name: str = "fun") -> float:
     if isinstance(value, tuple):
         hint = "; does fun return f and g? Give jac=True" if name == "fun" else ""
         raise TypeError(f"{name} must return one number, got a tuple of {len(value)}{hint}")
-    value = detached(value)
-    array = value if foreign(value) else plain(value, f"what {name} returns")
+    value = detach(value)
+    array = value if is_foreign(value) else as_numpy(value, f"what {name} returns")
     if math.prod(array.shape) != 1:
         raise TypeError(f"{name} must return one number, got an array of shape {tuple(array.shape)}")
-    if not _real(array):
-        raise TypeError(f"{name} must return one real number, got {shown(value)}")
+    if not _is_real(array):
+        raise TypeError(f"{name} must return one real number, got {show_value(value)}")
     return float(namespace(array).reshape(array, ()))
 
 
-def _real(array: Array) -> bool:
+def _is_real(array: Array) -> bool:
     """Whether its numbers are real."""
     if type(array) is np.ndarray:
         return array.dtype.kind in "buif"
     return bool(namespace(array).isdtype(array.dtype, ("bool", "integral", "real floating")))
 
 
-def _floating(array: Any) -> bool:
+def _is_floating(array: Any) -> bool:
     """Whether it is an array of real numbers that are not whole."""
     if isinstance(array, np.ndarray):
         return array.dtype.kind == "f"
-    return foreign(array) and bool(namespace(detached(array)).isdtype(array.dtype, "real floating"))
+    return is_foreign(array) and bool(namespace(detach(array)).isdtype(array.dtype, "real floating"))
 
 
 def as_gradient(value: Any, x: Array) -> Array:
     """What the user's jac returned, as a fresh vector shaped like x (callers may reuse their buffer)."""
     if type(value) is type(x) is np.ndarray and value.dtype == x.dtype and value.shape == x.shape:
         return value.copy()
-    value = detached(value)
-    array = value if foreign(value) else plain(value, "what jac returns")
+    value = detach(value)
+    array = value if is_foreign(value) else as_numpy(value, "what jac returns")
     if library(array) != library(x):
-        array = hosted(array)
-    if not _real(array):
+        array = to_host(array)
+    if not _is_real(array):
         raise TypeError(f"jac must return an array of real numbers, got dtype {array.dtype}")
     shape = tuple(array.shape) or (1,)  # SciPy takes a number for the gradient of one variable
     if shape != tuple(x.shape):
         raise ValueError(f"jac must return an array of shape {tuple(x.shape)}, as x0 has, got shape {shape}")
     if type(x) is np.ndarray:
-        return _narrowed(array, x.dtype).reshape(shape)
-    return fresh(namespace(x).reshape(like(array, x), shape))
+        return _narrow_copy(array, x.dtype).reshape(shape)
+    return copy_of(namespace(x).reshape(convert_like(array, x), shape))
 
 
-def _narrowed(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """A copy in that type.  What is not 0 does not become 0: a gradient that vanishes says that x is a minimiser."""
-    with np.errstate(all="ignore"):  # too large for the type: inf, and the trial is rejected
+def _narrow_copy(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """A copy in that type.  Nonzero entries stay nonzero: a gradient of 0 would say that x is a minimiser."""
+    with np.errstate(all="ignore"):  # an entry too large for the type becomes inf, and the trial is rejected
         narrow = np.array(array, dtype=dtype)
     if array.dtype != dtype and (lost := (narrow == 0.0) & (array != 0.0)).any():
         narrow[lost] = np.copysign(np.finfo(dtype).smallest_subnormal, array[lost])
@@ -142,7 +142,7 @@ def _narrowed(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
 
 
 def _step(size: Any, eps: float) -> Any:
-    """Over how far the difference in one variable of that size is taken."""
+    """The step of the finite difference in a variable of that size."""
     return math.sqrt(eps) * np.maximum(1.0, size)
 
 
@@ -160,14 +160,14 @@ class BlackBox:
     by_curvature: ClassVar[bool] = True
 
     def doubt(self, e: Evaluation, image: float | None = None) -> Doubt:
-        """That of a user's function, with what differences add."""
+        """The doubt of a user's function, with what finite differences add."""
         if self.jac is not None:
             return doubt_of_function(e.f, e.norm2, e.size, e.x.shape[0], e.eps)
         at = sizes_of(e, self.precision)
         return doubt_of_differences(at, _step(0.0, at.eps), _step(at.top, at.eps))
 
     def sharpen(self, e: Evaluation) -> None:
-        """Of a user's function nothing more can be had."""
+        """None: a user's function cannot be evaluated more accurately."""
 
     def price(self, x: Array) -> int:
         """Evaluations of fun that value and gradient together take."""
@@ -175,7 +175,7 @@ class BlackBox:
 
     def _call(self, function: Callable[..., Any], x: Array) -> Any:
         with np.errstate(**self.errstate):
-            return function(fresh(x), *self.args)
+            return function(copy_of(x), *self.args)
 
     @property
     def counts(self) -> tuple[int, int, int]:
@@ -217,16 +217,16 @@ class BlackBox:
         return f, g
 
     def _gradient(self, value: Any, x: Array) -> Array:
-        """The gradient like x; one in coarser numbers tells that the function is computed in such."""
-        if getattr(value, "dtype", x.dtype) != x.dtype and _floating(value):
-            self.precision = max(self.precision, resolution(detached(value)))
+        """The gradient in x's type; where it came in a coarser one, so is the function taken to be computed."""
+        if getattr(value, "dtype", x.dtype) != x.dtype and _is_floating(value):
+            self.precision = max(self.precision, resolution(detach(value)))
         return as_gradient(value, x)
 
     def _differences(self, x: Array, f: float, deadline: float) -> Array:
-        """The slopes of chords of f: one more evaluation for each variable."""
+        """The gradient by forward differences: one more evaluation for each variable."""
         start = to_numpy(x).astype(np.float64)
         step = _step(np.abs(start), resolution(x))
-        step = to_numpy(like(start + step, x)) - start  # as x's own numbers will have it
+        step = to_numpy(convert_like(start + step, x)) - start  # the step as x's precision rounds it
         known = [f]  # SciPy asks for f(x) first, which is known
 
         def value(y: np.ndarray) -> float:
@@ -234,19 +234,19 @@ class BlackBox:
                 return known.pop()
             refuse_late(deadline)
             try:
-                return self.value(like(y, x))
+                return self.value(convert_like(y, x))
             except StopIteration as error:
                 raise _Carried(error) from error
 
         try:
-            with np.errstate(invalid="ignore"):  # inf - inf near a pole: a NaN slope, rejected like any other
+            with np.errstate(invalid="ignore"):  # inf - inf near a pole gives a NaN slope, and the trial is rejected
                 return approx_fprime(start, value, step)
         except _Carried as carried:
             raise carried.error from None
 
 
 class _Carried(Exception):
-    """A StopIteration of the user's on its way through SciPy, whose loops would take it for their own end."""
+    """Carries a StopIteration of the user's through SciPy, whose loops would take it for their own end."""
 
     def __init__(self, error: StopIteration):
         super().__init__()
@@ -262,7 +262,7 @@ class ObjectiveSource:
     njev: int = 0
     mu: float = 0.0  # strong convexity that the user vouches for
     precision: float = field(init=False)  # that of products with the objective's matrix
-    by_curvature: bool = field(init=False)  # where its data do not tell
+    by_curvature: bool = field(init=False)  # true where its data do not tell
 
     def __post_init__(self) -> None:
         """Count from zero, whatever the caller did with the objective before."""
@@ -271,14 +271,14 @@ class ObjectiveSource:
         self.by_curvature = self.objective.doubt(Sizes(0.0, 0.0, 0.0, 0.0, 1, 0.0)) is None
 
     def doubt(self, e: Evaluation, image: float | None = None) -> Doubt:
-        """From the objective's data, or where they do not tell as for any function."""
+        """The doubt from the objective's data; where these do not tell, as for any function."""
         known = self.objective.doubt(sizes_of(e), image)
         if known is None:
             return doubt_of_function(e.f, e.norm2, e.size, e.x.shape[0], e.eps)
-        return self._vouched(known)
+        return self._doubt_for_cuts(known)
 
-    def _vouched(self, doubt: Doubt) -> Doubt:
-        """A cut with more curvature than the ridge's needs the gradient at x itself, not at an image nearby."""
+    def _doubt_for_cuts(self, doubt: Doubt) -> Doubt:
+        """The doubt for cuts: with more curvature than the ridge's they need the gradient at x, not at its image."""
         return doubt._replace(slope=doubt.true, shift=math.inf) if self.mu > self.objective.ridge else doubt
 
     def sharpen(self, e: Evaluation) -> Evaluation | None:
@@ -288,7 +288,7 @@ class ObjectiveSource:
         if found is None:
             return None
         f, g, doubt = found
-        return Evaluation(e.x, f, g, self.precision, self._vouched(doubt))
+        return Evaluation(e.x, f, g, self.precision, self._doubt_for_cuts(doubt))
 
     def price(self, x: Array) -> int:
         """One evaluation gives both."""

@@ -26,7 +26,7 @@ class Status(Enum):
     UNBOUNDED = (13, "The function is unbounded below: it took the value -inf, or falls without end along a line.")
     GAP = (14, "Converged: the certified gap is within gap_tol.")
     NONCONVEX = (15, "No further progress is possible, and the function is not convex, or noisy.")
-    GRADIENT = (17, "No further progress is possible, as the gradient does not fit the values of the function.")
+    GRADIENT = (17, "No further progress is possible, because the gradient does not fit the values of the function.")
     INTERRUPTED = (16, "Interrupted by the user.")
     CALLBACK = (99, "`callback` raised `StopIteration`.")
 
@@ -50,6 +50,6 @@ class Stop(Exception):
     """Raised inside a step that cannot be completed; carries the status.  Never leaves the loop."""
 
     def __init__(self, status: Status):
-        """Remember why."""
+        """Keep the status."""
         super().__init__(status.message)
         self.status = status

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from .bounds import Bounds
 
 DEFAULT_TOL = 1e-6
-"""Where the user asks for nothing else."""
+"""The relative tolerance on the gradient where the user gives none."""
 
 
 @dataclass(frozen=True)
@@ -38,26 +38,26 @@ class Tolerances:
 
     @property
     def success(self) -> Status:
-        """What a run that met them ended with."""
+        """The status of a run that met them."""
         return Status.GAP if self.gap else Status.CONVERGED
 
     def __call__(self, state: State) -> Status | None:
         """Whether they are met.  A gap alone may be that of any point so far; g = 0 always ends a run."""
         if self.gap and not self.gradient:
             return self.bounds.criterion(state)
-        if not self._within(state.grad_norm, state.grad_norm0):
+        if not self._has_small_gradient(state.grad_norm, state.grad_norm0):
             return None
-        return self.success if not self.gap or self.bounds.closed_at(state.at, state.origin) else None
+        return self.success if not self.gap or self.bounds.is_closed_at(state.at, state.origin) else None
 
-    def met(self, problem: Problem, state: State, e: Evaluation) -> bool:
-        """Whether they are met by what is handed back, whatever cached images or numbers of more digits said."""
-        if not e.finite or (self.gap and not self.bounds.closed_at(e, state.origin)):
+    def are_met(self, problem: Problem, state: State, e: Evaluation) -> bool:
+        """Whether the returned evaluation meets them; cached images or a finer precision may have said otherwise."""
+        if not e.finite or (self.gap and not self.bounds.is_closed_at(e, state.origin)):
             return False
         if e.norm2 == 0.0 or (self.gap and not self.gradient):
             return True
-        return self._within(problem.dual_norm(e), state.grad_norm0)
+        return self._has_small_gradient(problem.dual_norm(e), state.grad_norm0)
 
-    def _within(self, grad_norm: float, grad_norm0: float) -> bool:
+    def _has_small_gradient(self, grad_norm: float, grad_norm0: float) -> bool:
         """||g||_{p*} <= max(tol ||g_0||_{p*}, gtol)."""
         return grad_norm <= max(self.tol * grad_norm0, self.gtol)
 

@@ -1,4 +1,4 @@
-"""What is recorded, and when.  The clock stands still while it records."""
+"""What is recorded, and when.  Time spent on recording is not counted."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Recorder:
         self.resumed_at = time.perf_counter()
 
     def picture(self) -> dict[str, Any]:
-        """What is recorded so far, at the price of some references."""
+        """What is recorded so far; only references are copied."""
         pending = None if self.pending is None else self.pending[1]
         told = {"table": self.table, "length": len(self.table), "pending": pending}
         return {**told, "stride": self.stride, "seconds": self.seconds}

@@ -1,4 +1,4 @@
-"""BLAS held to one thread while a pool of threads calls it: two pools for the same processors wait for each other."""
+"""BLAS limited to one thread while a pool of threads calls it: two pools on the same processors slow each other."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _inside = 0
 _limit: Any = None
 
 
-def can_be_held() -> bool:
-    """Whether threadpoolctl is installed, which knows how."""
+def can_limit_threads() -> bool:
+    """Whether threadpoolctl is installed, which can limit the threads of BLAS."""
     return _controller() is not None
 
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Inside, BLAS has one thread, in all threads of the process; the last one to leave gives back what there was."""
+    """Inside, BLAS has one thread, in the whole process; the last one to leave restores the old limit."""
     global _inside, _limit
     controller = _controller()
     if controller is None:
@@ -42,7 +42,7 @@ def one_thread() -> Iterator[None]:
 
 @cache
 def _controller() -> Any:
-    """It looks for the libraries once: that takes longer than a round."""
+    """threadpoolctl's controller, made once: finding the libraries takes longer than a round."""
     try:
         return import_module("threadpoolctl").ThreadpoolController()
     except ImportError:

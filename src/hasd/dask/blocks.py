@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse.linalg import LinearOperator
 
-from .._math.arrays import largest
+from .._math.arrays import largest_size
 from ..objectives._images import Basis, ColumnStore, LocalImages, Point, Small
 from ..objectives._loss import Expansion, Loss
 from ..objectives._operators import Vector, entries_a_row, is_sparse, quiet
@@ -33,7 +33,7 @@ class BlockPlan:
     """One round: what is done on every block, given bundles of earlier rounds."""
 
     make: tuple[Act, ...]  # new values, a bundle of them
-    reads: int  # so many bundles, the first, are what they are made from, and remade from after a loss
+    reads: int  # how many bundles, from the first on, they are made from (again after a loss)
     tell: tuple[Act, ...]  # what goes back to the client, from all bundles and the new one
     keep: bool  # whether the new bundle stays
 
@@ -82,7 +82,7 @@ def nbytes(value: Any) -> int:
     return 8 * math.prod(value.shape) if isinstance(value, LinearOperator) else 64
 
 
-def called(make: Callable[[], Any], number: int) -> Any:
+def call_maker(make: Callable[[], Any], number: int) -> Any:
     """What a user's function makes; where it fails, the error says for which block."""
     try:
         return make()
@@ -100,7 +100,7 @@ def block(loss: Loss | type, made: Any, b: Vector | None, number: int) -> Block:
     try:
         if loss is LogisticLoss:  # the labels come with the rows
             if b is None:
-                raise ValueError("LogisticLoss as a class needs labels: blocks that are pairs (A, y), or b=")
+                raise ValueError("the class LogisticLoss needs labels: give blocks that are pairs (A, y), or give b")
             loss, b = LogisticLoss(b), None
         rows = Block(loss, A, b)  # type: ignore[arg-type]
     except (TypeError, ValueError) as error:
@@ -132,35 +132,35 @@ def make(rows: Block, *bundles: Bundle, acts: tuple[Act, ...]) -> Bundle:
     values: list[Any] = []
     known = [*(bundle.values for bundle in bundles), values]
     for act in acts:
-        values.append(_done(MAKE, act, rows, known))
+        values.append(_perform(MAKE, act, rows, known))
     return Bundle(tuple(values))
 
 
 @quiet
 def tell(rows: Block, *bundles: Bundle, acts: tuple[Act, ...]) -> tuple[Any, ...]:
-    """What goes back; the last bundle is the new one."""
+    """The answers for the client; the last bundle is the new one."""
     known = [bundle.values for bundle in bundles]
-    return tuple(_done(TELL, act, rows, known) for act in acts)
+    return tuple(_perform(TELL, act, rows, known) for act in acts)
 
 
-def both(rows: Block, *bundles: Bundle, plan: BlockPlan) -> tuple[Bundle, tuple[Any, ...]]:
-    """A whole round on one block."""
+def make_and_tell(rows: Block, *bundles: Bundle, plan: BlockPlan) -> tuple[Bundle, tuple[Any, ...]]:
+    """A whole round on one block: make new values, then answer questions about them."""
     new = make(rows, *bundles[: plan.reads], acts=plan.make)
     return new, tell(rows, *bundles, new, acts=plan.tell)
 
 
 def only_tell(rows: Block, *bundles: Bundle, plan: BlockPlan) -> tuple[Any, ...]:
-    """A round of which nothing stays."""
-    return both(rows, *bundles, plan=plan)[1]
+    """A round on one block of which only the answers are kept."""
+    return make_and_tell(rows, *bundles, plan=plan)[1]
 
 
-def _done(table: dict[str, Callable[..., Any]], act: Act, rows: Block, known: Sequence[Sequence[Any]]) -> Any:
+def _perform(table: dict[str, Callable[..., Any]], act: Act, rows: Block, known: Sequence[Sequence[Any]]) -> Any:
     operands = (known[which][place] for which, place in act.on)
     return table[act.name](LocalImages(rows.counted()), *operands, act.argument)
 
 
 def _vector(value: Any) -> Vector:
-    """A point stands for its image, too."""
+    """The vector of an image, or of a point with its image."""
     return value.z if isinstance(value, Point) else value
 
 
@@ -179,34 +179,34 @@ def _renew(images: LocalImages, origins: Small) -> Basis:
 
 
 def _bend(images: LocalImages, point: Point, direction: Vector, _: None) -> tuple[float, float]:
-    """The second derivative along the direction, the rank-one part apart: blocks mix before it is squared."""
+    """The second derivative along the direction; the rank-one part is separate: blocks are summed before squaring."""
     seen: Expansion = point.expansion
-    plain = images.bend(_plain(point), direction)
+    plain = images.bend(_without_rank_one(point), direction)
     return plain, 0.0 if seen.rank_one is None else math.sqrt(seen.scale) * float(seen.rank_one @ direction)
 
 
 def _bends(images: LocalImages, basis: Basis, point: Point, _: None) -> tuple[Small, Small | None]:
     """The same in the coordinates of the basis."""
     seen: Expansion = point.expansion
-    if basis.k == 0:  # its store does not know yet how long an image is
+    if basis.k == 0:  # an empty basis does not know the length of an image
         return np.zeros((0, 0)), None if seen.rank_one is None else np.zeros(0)
-    H = images.bends(basis, _plain(point))
+    H = images.bends(basis, _without_rank_one(point))
     return H, None if seen.rank_one is None else math.sqrt(seen.scale) * (basis.columns.T @ seen.rank_one)
 
 
-def _plain(point: Point) -> Point:
+def _without_rank_one(point: Point) -> Point:
     return Point(point.z, point.value, point.expansion._replace(rank_one=None))
 
 
 def _dual_sizes(images: LocalImages, point: Point, _: None) -> tuple[float, float, float]:
-    """||u||^2, ||Ax||^2 and <|u|, |z| + |b|> at u = phi'(z): what rounding in a bound from u is measured by."""
+    """||u||^2, ||Ax||^2 and <|u|, |z| + |b|> at u = phi'(z), from which the rounding in a bound is estimated."""
     u, b = point.expansion.slope, images.objective.b
     image, entries = (point.z, np.abs(point.z)) if b is None else (point.z + b, np.abs(point.z) + np.abs(b))
     return float(u @ u), float(image @ image), float(np.abs(u) @ entries)
 
 
 def _smoothness(images: LocalImages, p: float) -> float:
-    """L_p of the block; for log-sum-exp, whose L_p looks at pairs of rows, the bound max ||a_i||^2/alpha above it."""
+    """L_p of the block; for log-sum-exp, whose L_p needs pairs of rows of all blocks, the bound max ||a_i||^2/alpha."""
     loss = images.objective.loss
     loss = SymmetricSoftmaxLoss(loss.alpha) if isinstance(loss, LogSumExpLoss) else loss
     return float(loss.smoothness(images.objective.A, p))
@@ -230,8 +230,8 @@ TELL: dict[str, Callable[..., Any]] = {
     "bends": _bends,
     "along": lambda images, point, direction, _: float(point.expansion.slope @ direction),
     "bend": _bend,
-    "size": lambda images, image, _: largest(_vector(image)),
-    "apart": lambda images, one, other, _: largest(_vector(one) - _vector(other)),
+    "size": lambda images, image, _: largest_size(_vector(image)),
+    "apart": lambda images, one, other, _: largest_size(_vector(one) - _vector(other)),
     "dual sizes": _dual_sizes,
     "smoothness": _smoothness,
 }

@@ -11,10 +11,10 @@ import numpy as np
 
 from ..objectives._operators import as_data, as_scalar, is_sparse
 from ..objectives.losses import LogisticLoss
-from .blocks import block, called, facts, length
+from .blocks import block, call_maker, facts, length
 from .mixture import mixes, mixture, part
 from .objective import BlockAffine
-from .pools import Cluster, Threads, connected, processors
+from .pools import Cluster, Threads, connect, processors
 
 
 def affine(
@@ -71,11 +71,11 @@ def affine(
     count = processors() if threads is None else int(threads)
     if count < 1:
         raise ValueError(f"threads must be at least 1, got {threads!r}")
-    pool: Any = Cluster(connected(client)) if client is not None else Threads(count)
-    raw, rhs = _made(blocks, b, pool, count)
+    pool: Any = Cluster(connect(client)) if client is not None else Threads(count)
+    raw, rhs = _make_blocks(blocks, b, pool, count)
     labelled = isinstance(loss, LogisticLoss)
-    if labelled or isinstance(rhs, np.ndarray):  # vectors of all rows are cut where the blocks end
-        ends = np.cumsum([0, *pool.fetch(pool.each(length, raw))])
+    if labelled or isinstance(rhs, np.ndarray):  # vectors over all rows are cut into the blocks' parts
+        ends = np.cumsum([0, *pool.fetch(pool.run_each(length, raw))])
         total, cuts = int(ends[-1]), [(int(i), int(j)) for i, j in pairwise(ends)]
         if labelled and len(loss.y) != total:
             raise ValueError(f"y must be 1-D of length {total}, the rows of all blocks, got shape {loss.y.shape}")
@@ -86,18 +86,18 @@ def affine(
         losses = [part(loss, i, j) for i, j in cuts]
     else:
         losses = [loss] * len(raw)
-    checked = pool.each(block, losses, raw, rhs or [None] * len(raw), list(range(len(raw))))
-    known = pool.fetch(pool.each(facts, checked))
+    checked = pool.run_each(block, losses, raw, rhs or [None] * len(raw), list(range(len(raw))))
+    known = pool.fetch(pool.run_each(facts, checked))
     widths = [fact.columns for fact in known]
     if len(set(widths)) > 1:
         other = next(i for i, width in enumerate(widths) if width != widths[0])
         raise ValueError(f"blocks must be equally wide: block 0 has {widths[0]} columns, block {other} {widths[other]}")
     if threads is None:
-        pool = pool.suited(sum(fact.entries for fact in known))
+        pool = pool.pool_for(sum(fact.entries for fact in known))
     return BlockAffine(loss, checked, known, mixture(loss, [fact.rows for fact in known]), pool, ridge)
 
 
-def _made(blocks: Any, b: Any, pool: Any, count: int) -> tuple[list[Any], Any]:
+def _make_blocks(blocks: Any, b: Any, pool: Any, count: int) -> tuple[list[Any], Any]:
     """Handles of the blocks, and of their right-hand sides (or one array for all rows, or None)."""
     if _is_dask(blocks):
         return _from_dask(blocks, b, pool)
@@ -112,32 +112,32 @@ def _made(blocks: Any, b: Any, pool: Any, count: int) -> tuple[list[Any], Any]:
         raise TypeError(f"blocks must be a sequence of matrices or functions, or a Dask array, got {blocks!r}")
     if not len(blocks):
         raise ValueError("blocks must not be empty")
-    makers = [made if _is_function(made) else partial(_given, made) for made in blocks]
-    return pool.each(called, makers, range(len(makers))), rhs
+    makers = [made if _is_function(made) else partial(_return_given, made) for made in blocks]
+    return pool.run_each(call_maker, makers, range(len(makers))), rhs
 
 
 def _is_function(made: Any) -> bool:
-    """A LinearOperator can be called, too."""
+    """Whether it is a function that makes a block; a LinearOperator is callable, but is a block itself."""
     return callable(made) and not hasattr(made, "shape")
 
 
-def _given(made: Any) -> Any:
+def _return_given(made: Any) -> Any:
     return made
 
 
 def _is_dask(value: Any) -> bool:
-    """A Dask array, without importing Dask."""
+    """Whether it is a Dask array, without importing Dask."""
     return all(hasattr(value, name) for name in ("to_delayed", "rechunk", "chunks", "dask"))
 
 
 def _from_dask(array: Any, b: Any, pool: Any) -> tuple[list[Any], Any]:
-    """A block for every chunk of rows; columns are put together."""
+    """One block for every chunk of rows; chunks of columns are joined."""
     if array.ndim != 2:
         raise ValueError(f"blocks must be a 2-D Dask array, got {array.ndim} dimensions")
     array = array.rechunk({1: -1})
     vectors = _is_dask(b)
     if vectors:
-        rhs: Any = _alike(b, array).to_delayed().tolist()
+        rhs: Any = _rechunk_like(b, array).to_delayed().tolist()
     else:
         rhs = None if b is None else as_data(b, None, "b")
     raw = array.to_delayed()[:, 0].tolist()
@@ -149,11 +149,11 @@ def _from_dask(array: Any, b: Any, pool: Any) -> tuple[list[Any], Any]:
     return list(compute(*raw)), list(compute(*rhs)) if vectors else rhs
 
 
-def _alike(b: Any, array: Any) -> Any:
+def _rechunk_like(b: Any, array: Any) -> Any:
     """A Dask vector in the row chunks of an array; where their sizes are not known, it must have as many chunks."""
     if b.ndim == 1 and np.isnan(array.shape[0] + b.shape[0]):
         if b.numblocks[0] == array.numblocks[0]:
-            return b  # every block compares the lengths
+            return b  # every block checks its own lengths
         raise ValueError(
             f"b must have as many chunks as A, whose chunk sizes are unknown: {array.numblocks[0]}, "
             f"got {b.numblocks[0]}; compute_chunk_sizes() makes them known"

@@ -28,21 +28,21 @@ from ..objectives.losses import SquareLoss
 from .blocks import Act, BlockPlan
 
 RENEW = 8
-"""Rotations of a basis before its images are made anew from the directions: as many products as it has columns."""
+"""Rotations of a basis after which its images are computed again from the directions: one product a column."""
 LONG = 64
-"""Moves of a point before its image is made anew: one product, with the gradient that is asked for anyway."""
+"""Moves of a point after which its image is computed again: one product, together with the next gradient."""
 
 
 class Origin:
-    """The vector that an image belongs to, computed when it is wanted: most looks along a direction lead nowhere."""
+    """The vector that an image belongs to, computed only when it is asked for: most trial points are dropped."""
 
     def __init__(self, compute: Callable[[], Vector]):
-        """By a function that keeps no image alive."""
+        """`compute` must not hold a reference to an image."""
         self._compute = compute
 
     @cached_property
     def vector(self) -> Vector:
-        """Computed once."""
+        """The vector; computed once."""
         return self._compute()
 
 
@@ -50,7 +50,7 @@ class Remote:
     """A value on every block."""
 
     def __init__(self, name: str, on: tuple[Remote, ...], argument: Any, origin: Any = None, turns: int = 0):
-        """How it is made; nothing is."""
+        """Note how the value is made; nothing is computed yet."""
         self.name, self.on, self.argument = name, on, argument
         self.origin = origin  # what it is the image of: an Origin, of a basis a Basis of vectors; None: not known
         self.turns = turns  # rotations of a basis, moves of a point since its image came from products
@@ -59,12 +59,12 @@ class Remote:
         self.source: Remote | None = on[0] if name == "expand" else None  # the basis that a direction came from
         self._known: WeakKeyDictionary[Remote, dict[Any, Any]] = WeakKeyDictionary()
 
-    def with_(self, other: Remote) -> dict[Any, Any]:
-        """Answers about the two that were asked for ahead of time; the other is not kept alive by them."""
+    def answers_with(self, other: Remote) -> dict[Any, Any]:
+        """Known answers about this value and another, which is held by a weak reference."""
         return self._known.setdefault(other, {})
 
-    def made(self, bundles: list[Any], place: int) -> None:
-        """It is there now; what it was made from may go."""
+    def mark_made(self, bundles: list[Any], place: int) -> None:
+        """Note where the value is, and drop the references to what it was made from."""
         self.bundles, self.place = bundles, place
         self.on, self.argument = (), None
 
@@ -81,12 +81,12 @@ class BlockImages:
 
     @property
     def constant(self) -> bool:
-        """Least squares."""
+        """True for least squares only."""
         return isinstance(self.objective.loss, SquareLoss)
 
     def ask(self, *questions: Question, keep: bool = True) -> list[tuple[Any, ...]]:
-        """One round: for every question what the blocks told, in their order; `keep`: and what had to be made stays."""
-        wanted = _before([r for question in questions for r in question[1:] if isinstance(r, Remote)])
+        """One round: for every question the blocks' answers, in their order; with `keep`, new values stay there."""
+        wanted = _making_order([r for question in questions for r in question[1:] if isinstance(r, Remote)])
         pending = [remote for remote in wanted if remote.bundles is None]
         places = {remote: (-1, place) for place, remote in enumerate(pending)}
         bundles: list[list[Any]] = []
@@ -97,7 +97,7 @@ class BlockImages:
         tell = tuple(_act(question, places) for question in questions)
         kept, told = self.objective.round(bundles, BlockPlan(make, reads, tell, keep and bool(make)))
         for place, remote in enumerate(pending if keep else ()):
-            remote.made(kept, place)
+            remote.mark_made(kept, place)
         return list(zip(*told, strict=True))
 
     @property
@@ -114,7 +114,7 @@ class BlockImages:
         (values,) = self.ask(("value", z))
         return Point(z, *self.objective.mixture.weigh(values))
 
-    def evaluated(self, x: Vector) -> tuple[float, Vector]:
+    def value_and_gradient(self, x: Vector) -> tuple[float, Vector]:
         """phi(Ax - b) and A^T phi'(Ax - b), in one round."""
         self.objective.nprod += 2
         z = Remote("at", (), x)
@@ -123,7 +123,7 @@ class BlockImages:
         return value, self.objective.mixture.total(weights, gradients)
 
     def gradient(self, point: Point) -> Vector:
-        """A^T phi'(z); of a point that has moved often, with its image made anew."""
+        """A^T phi'(z); where the point has moved often, its image is computed again first."""
         self.objective.nprod += 1
         z = point.z
         if z.origin is None or z.turns < LONG:
@@ -131,7 +131,7 @@ class BlockImages:
         self.objective.nprod += 1
         anew = Remote("at", (), z.origin.vector)
         (gradients,) = self.ask(("gradient", anew))
-        z.made(anew.bundles, anew.place)
+        z.mark_made(anew.bundles, anew.place)
         z.turns = 0
         return self._sum(point, gradients)
 
@@ -156,7 +156,7 @@ class BlockImages:
         return Remote("append", (basis, image), None, origin, basis.turns)
 
     def rotate(self, basis: Remote, Q: Small) -> Remote:
-        """W Q; every so often from the directions themselves, which is as many products."""
+        """W Q; after `RENEW` rotations computed from the directions themselves, one product each."""
         if basis.origin is None:
             return Remote("rotate", (basis,), Q)
         origin: Basis = basis.origin.rotate(Q)
@@ -171,8 +171,8 @@ class BlockImages:
         return Remote("expand", (basis,), step, None if S is None else Origin(lambda: S.columns @ step))
 
     def slopes(self, basis: Remote, point: Point) -> Small:
-        """W^T phi'(z), and the curvature ahead of time."""
-        known = point.z.with_(basis)
+        """W^T phi'(z); the curvature, which is asked for next, is fetched in the same round."""
+        known = point.z.answers_with(basis)
         if "slopes" not in known:
             slopes, bends = self.ask(("slopes", basis, point.z), ("bends", basis, point.z))
             known.update(slopes=self._sum(point, slopes), bends=self._bends(point, bends))
@@ -180,13 +180,13 @@ class BlockImages:
 
     def bends(self, basis: Remote, point: Point) -> Small:
         """W^T phi''(z) W."""
-        known = point.z.with_(basis)
+        known = point.z.answers_with(basis)
         if "bends" not in known:
             known["bends"] = self._bends(point, self.ask(("bends", basis, point.z))[0])
         return known["bends"].copy()
 
     def _bends(self, point: Point, told: Sequence[tuple[Any, Any]]) -> Any:
-        """The curvature of the blocks, mixed, without the square of the mixed rank-one part."""
+        """The weighted sum of the blocks' curvatures, less the square of their summed rank-one parts."""
         bends = self._sum(point, [H for H, _ in told])
         if told[0][1] is None:
             return bends
@@ -195,34 +195,34 @@ class BlockImages:
 
     def move(self, point: Point, direction: Remote, t: float) -> tuple[Point, float]:
         """z + t direction; the derivative along it."""
-        if t not in direction.with_(point.z):
+        if t not in direction.answers_with(point.z):
             self._look(point, direction, t)
-        return direction.with_(point.z)[t]
+        return direction.answers_with(point.z)[t]
 
     def _look(self, point: Point, direction: Remote, t: float, *more: Question) -> list[tuple[Any, ...]]:
-        """What is at t, noted; and the answers to what else is asked."""
-        there = Remote("move", (point.z, direction), t, _moved(point.z, direction, t), point.z.turns + 1)
+        """Fetch and keep what is at t; the answers to the further questions are returned."""
+        there = Remote("move", (point.z, direction), t, _moved_origin(point.z, direction, t), point.z.turns + 1)
         basis = direction.source
         own: list[Question] = [("value", there), ("along", there, direction), ("bend", there, direction)]
         own += [] if basis is None else [("slopes", basis, there)]
         answers = self.ask(*more, *own)
         values, along, bends, *slopes = answers[len(more) :]
         place = Point(there, *self.objective.mixture.weigh(values))
-        there.with_(direction)["bend"] = float(self._bends(place, bends))
+        there.answers_with(direction)["bend"] = float(self._bends(place, bends))
         if basis is not None:
-            there.with_(basis)["slopes"] = self._sum(place, slopes[0])
-        direction.with_(point.z)[t] = place, float(self._sum(place, along))
+            there.answers_with(basis)["slopes"] = self._sum(place, slopes[0])
+        direction.answers_with(point.z)[t] = place, float(self._sum(place, along))
         return answers[: len(more)]
 
     def bend(self, point: Point, direction: Remote) -> float:
         """The second derivative along the direction."""
-        known = point.z.with_(direction)
+        known = point.z.answers_with(direction)
         if "bend" not in known:
             known["bend"] = float(self._bends(point, self.ask(("bend", point.z, direction))[0]))
         return known["bend"]
 
     def reach(self, point: Point, direction: Remote) -> float:
-        """How far z may go before it has moved by its own size; and a look at t = 1 ahead of time."""
+        """How far z may go before it has moved by its own size; the look at t = 1 is fetched in the same round."""
         sizes, fars = self._look(point, direction, 1.0, ("size", point.z), ("size", direction))
         far = float(np.max(fars))
         return max(1.0, float(np.max(sizes))) / far if far > 0.0 else math.inf
@@ -237,8 +237,8 @@ class BlockImages:
         return self.objective.mixture.bound(self.ask(("smoothness", p))[0])
 
 
-def _moved(z: Remote, direction: Remote, t: float) -> Origin | None:
-    """What z + t direction is the image of."""
+def _moved_origin(z: Remote, direction: Remote, t: float) -> Origin | None:
+    """The vector that z + t direction is the image of; None where it is not known."""
     if z.origin is None or direction.origin is None:
         return None
     x, step = z.origin.vector, direction.origin
@@ -246,7 +246,7 @@ def _moved(z: Remote, direction: Remote, t: float) -> Origin | None:
 
 
 def _collect(remotes: Sequence[Remote], bundles: list[list[Any]], places: dict[Remote, tuple[int, int]]) -> int:
-    """Note where these are, and the bundles that are new among them; how many there are by then."""
+    """Note the places of these values and add bundles that are not listed yet; the number of bundles."""
     for remote in remotes:
         if not any(remote.bundles is bundle for bundle in bundles):
             bundles.append(remote.bundles)  # type: ignore[arg-type]
@@ -261,8 +261,8 @@ def _act(question: Question, places: dict[Remote, tuple[int, int]]) -> Act:
     return Act(name, tuple(places[remote] for remote in on), argument)
 
 
-def _before(wanted: Sequence[Remote]) -> list[Remote]:
-    """The values wanted and those that are still to be made for them, every one after what it is made from."""
+def _making_order(wanted: Sequence[Remote]) -> list[Remote]:
+    """The values wanted, and those they are made from if not made yet, each after what it is made from."""
     order: dict[Remote, None] = {}
     stack = [(remote, False) for remote in reversed(wanted)]
     while stack:

@@ -1,4 +1,4 @@
-"""How the losses of the blocks make the loss of all rows: values mix, and slopes with weights that follow."""
+"""How the losses of the blocks combine to the loss of all rows; slopes combine with the weights that follow from it."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Mixture:
 
 
 def mixture(loss: Loss | type, rows: Sequence[int]) -> Mixture:
-    """That of a loss on so many rows a block."""
+    """The mixture for a loss on blocks with so many rows."""
     if loss is LogisticLoss or isinstance(loss, LogisticLoss):
         return Mixture(np.array(rows) / sum(rows))
     if isinstance(loss, LogSumExpLoss | SymmetricSoftmaxLoss):
@@ -61,10 +61,10 @@ def mixture(loss: Loss | type, rows: Sequence[int]) -> Mixture:
 def mixes(loss: Any) -> bool:
     """Whether blocks of this loss are known to mix; a loss of your own says so by ``separable = True``."""
     known = (LogisticLoss, LogSumExpLoss, SymmetricSoftmaxLoss, SquareLoss, PowerLoss)
-    return loss is LogisticLoss or isinstance(loss, known) or (hasattr(loss, "expand") and _separable(loss))
+    return loss is LogisticLoss or isinstance(loss, known) or (hasattr(loss, "expand") and _is_separable(loss))
 
 
-def _separable(loss: Any) -> bool:
+def _is_separable(loss: Any) -> bool:
     return getattr(loss, "separable", False) is True
 
 

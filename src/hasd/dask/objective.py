@@ -42,7 +42,7 @@ class BlockAffine(Objective):
         self.row_cost = sum(fact.entries for fact in facts) / self.rows
         """Entries of A that a product handles for each row."""
         self.note = next((fact.note for fact in facts if fact.note), "")
-        self._sizes = _joined([fact.data for fact in facts])
+        self._sizes = _join_sizes([fact.data for fact in facts])
         self._precision = 2.0**-23 if any(fact.single for fact in facts) else 2.0**-52
         self.nprod = 0
         self.rounds = 0
@@ -91,7 +91,7 @@ class BlockAffine(Objective):
     def value_and_grad(self, x: npt.ArrayLike) -> tuple[float, Vector]:
         """f(x) and A^T phi'(Ax - b) + ridge x; two products, one round."""
         point = as_point(x, self.dimension, "x")
-        value, g = BlockImages(self).evaluated(point)
+        value, g = BlockImages(self).value_and_gradient(point)
         if self.ridge > 0.0:
             g = g + self.ridge * point
         return value + self._ridge_value(point), in_precision_of(point, g)
@@ -137,7 +137,7 @@ class BlockAffine(Objective):
         return 0.5 * self.ridge * float(x @ x)
 
 
-def _joined(parts: Sequence[DataSizes | None]) -> DataSizes | None:
-    """Those of all rows; None where a block is an operator."""
+def _join_sizes(parts: Sequence[DataSizes | None]) -> DataSizes | None:
+    """The data sizes of all rows; None where a block is an operator."""
     known = [part for part in parts if part is not None]
     return DataSizes(*map(max, zip(*known, strict=True))) if len(known) == len(parts) else None

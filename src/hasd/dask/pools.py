@@ -9,11 +9,11 @@ from functools import partial
 from typing import Any, Protocol
 
 from . import blas
-from .blocks import BlockPlan, both, make, only_tell, tell
+from .blocks import BlockPlan, make, make_and_tell, only_tell, tell
 
 WORTH = 1 << 20
-"""Entries of all blocks below which threads are not used unasked: ``python -m benchmarks.dask_blocks`` prints what they
-gain around there."""
+"""Below so many entries in all blocks, threads are used only where the caller asks for them:
+``python -m benchmarks.dask_blocks`` prints what they gain around there."""
 
 
 class Pool(Protocol):
@@ -22,8 +22,8 @@ class Pool(Protocol):
     remakes: bool
     """Whether what is lost is made again from what it came from, which therefore should not be long."""
 
-    def each(self, function: Callable[..., Any], *columns: Sequence[Any]) -> list[Any]:
-        """The function on every block's row of the columns: handles of the results, made where they are wanted."""
+    def run_each(self, function: Callable[..., Any], *columns: Sequence[Any]) -> list[Any]:
+        """Call the function once a block, with that block's entry of every column; handles of the results."""
         ...
 
     def fetch(self, handles: Sequence[Any]) -> list[Any]:
@@ -33,7 +33,7 @@ class Pool(Protocol):
     def round(
         self, blocks: Sequence[Any], bundles: Sequence[Sequence[Any]], plan: BlockPlan
     ) -> tuple[list[Any], list[Any]]:
-        """A plan on every block: handles of what stays, and what was told, in the order of the blocks."""
+        """Carry out a plan on every block: handles of the values that stay, and the answers, in the blocks' order."""
         ...
 
 
@@ -54,26 +54,26 @@ class Threads:
         """A copy in another process starts threads of its own."""
         return Threads, (self.threads,)
 
-    def suited(self, entries: float) -> Threads:
-        """Itself, or one without threads where the blocks are too small or BLAS would get in the way."""
-        return self if entries >= WORTH and blas.can_be_held() else Threads(1)
+    def pool_for(self, entries: float) -> Threads:
+        """This pool, or one without threads where the blocks are too small or BLAS's threads cannot be limited."""
+        return self if entries >= WORTH and blas.can_limit_threads() else Threads(1)
 
-    def each(self, function: Callable[..., Any], *columns: Sequence[Any]) -> list[Any]:
-        """Results, at once."""
+    def run_each(self, function: Callable[..., Any], *columns: Sequence[Any]) -> list[Any]:
+        """The results themselves, computed at once."""
         if self._executor is None:
             return list(map(function, *columns))
         with blas.one_thread():
             return list(self._executor.map(function, *columns))
 
     def fetch(self, handles: Sequence[Any]) -> list[Any]:
-        """They are here."""
+        """The handles, which are the results."""
         return list(handles)
 
     def round(
         self, blocks: Sequence[Any], bundles: Sequence[Sequence[Any]], plan: BlockPlan
     ) -> tuple[list[Any], list[Any]]:
         """One call a block."""
-        kept, told = zip(*self.each(partial(both, plan=plan), blocks, *bundles), strict=True)
+        kept, told = zip(*self.run_each(partial(make_and_tell, plan=plan), blocks, *bundles), strict=True)
         return list(kept), list(told)
 
 
@@ -83,28 +83,28 @@ class Cluster:
     remakes = True
 
     def __init__(self, client: Any):
-        """By a ``distributed.Client``."""
+        """Work through a ``distributed.Client``."""
         self.client = client
 
-    def suited(self, entries: float) -> Cluster:
-        """Whatever the size."""
+    def pool_for(self, entries: float) -> Cluster:
+        """This pool, whatever the size."""
         return self
 
-    def each(self, function: Callable[..., Any], *columns: Sequence[Any]) -> list[Any]:
-        """Futures."""
+    def run_each(self, function: Callable[..., Any], *columns: Sequence[Any]) -> list[Any]:
+        """Futures of the results."""
         return self._tasks(function, f"hasd-{function.__name__}", *columns)
 
     def fetch(self, handles: Sequence[Any]) -> list[Any]:
-        """Their results, whichever was first."""
+        """The results, in the order of the futures."""
         return list(self.client.gather(handles))
 
     def round(
         self, blocks: Sequence[Any], bundles: Sequence[Sequence[Any]], plan: BlockPlan
     ) -> tuple[list[Any], list[Any]]:
-        """One task a block where nothing stays.
+        """One task a block where no value is kept, otherwise two: one makes the values, one answers.
 
-        Otherwise two, so that what stays is made, and after a loss remade, from what it needs and not from all that
-        the question was about: no basis depends on the points of the past.
+        So a value depends only on what it is made from, not on all that the questions were about, and after a loss
+        Dask makes it again from that alone.
         """
         name = f"hasd-{plan.tell[-1].name.replace(' ', '-')}"
         if not plan.keep:
@@ -113,14 +113,14 @@ class Cluster:
         return kept, self.fetch(self._tasks(partial(tell, acts=plan.tell), name, blocks, *bundles, kept))
 
     def _tasks(self, function: Callable[..., Any], name: str, *columns: Sequence[Any]) -> list[Any]:
-        """One a block.  What all have in common is in the function: of large keyword arguments ``map`` makes data of
-        their own, under a key that is the keyword, the same for every round.
+        """Submit one task a block.  Arguments that all tasks share are bound in the function: ``map`` would store large
+        keyword arguments under a key that is the same in every round.
         """
         return list(self.client.map(function, *columns, pure=False, key=name))
 
 
-def connected(client: Any) -> Any:
-    """The client itself, or one of the scheduler at an address."""
+def connect(client: Any) -> Any:
+    """The client itself, or a new client of the scheduler at an address."""
     if not isinstance(client, str):
         if not (hasattr(client, "map") and hasattr(client, "gather")):
             raise TypeError(f"client must be a distributed.Client, its address or None, got {client!r}")
@@ -135,5 +135,5 @@ def connected(client: Any) -> Any:
 
 
 def processors() -> int:
-    """How many this process may use."""
+    """How many processors this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -50,7 +50,7 @@ class Drawing:
 
 def save(chosen: Sequence[tuple[Experiment, Any]], workers: Workers, out: Path) -> list[Path]:
     """Run experiments with their sizes and write their files: CSV tables, sections of the report, then the figures."""
-    _matplotlib()  # before hours of work, not after
+    _matplotlib()  # fail before hours of work, not after
     out.mkdir(parents=True, exist_ok=True)
     written, drawings = [], []
     for experiment, sizes in chosen:

@@ -20,10 +20,10 @@ from .._minimize import minimize
 from .experiment import Experiment, seed, size
 from .figure_plot import PLOTS
 from .figure_report import report
-from .problems import problem, unbounded
+from .problems import is_unbounded, problem
 from .reference import Reference, reference
 from .style import AXES
-from .tables import Rows, Tables, first
+from .tables import Rows, Tables, first_index
 from .workers import Workers
 
 RIDGES = (0.0, 1e-6, 1e-4, 1e-2)
@@ -35,14 +35,14 @@ CONTENDERS: dict[str, tuple[float, dict[str, Any]]] = {
     "agd": (2.0, {}),
     "linear-coupling": (math.inf, {}),
     "hasd-paper": (math.inf, {}),
-    "hasd": (math.inf, {"raise_L": False}),  # a declared L is only a stepsize here: it may be as wrong as it likes
+    "hasd": (math.inf, {"raise_L": False}),  # L is only a stepsize here, and need not be true
 }
 """The methods with their norm and options; the last one is ours and not in the paper."""
 
 
 @dataclass(frozen=True)
 class FigureSizes:
-    """The paper gives none of these."""
+    """The sizes of the experiment, which the paper does not give."""
 
     n: int = size(500, "rows of A")
     d: int = size(100, "columns of A")
@@ -71,14 +71,14 @@ class FigureRun:
 
 @dataclass(frozen=True)
 class MethodCurve:
-    """What it gave: a point per iteration, from t = 0."""
+    """The curve of a run: a point per iteration, from t = 0."""
 
     run: FigureRun
     nfev: np.ndarray
     fun: np.ndarray
     message: str
 
-    def within(self, axis: str) -> np.ndarray:
+    def values_within(self, axis: str) -> np.ndarray:
         """f(x_t) for the iterates that the budget on that axis reaches."""
         return self.fun if axis == "iterations" else self.fun[self.nfev <= self.run.sizes.iterations]
 
@@ -104,13 +104,13 @@ def solve(run: FigureRun) -> MethodCurve:
 def optimum(task: tuple[FigureSizes, str, float]) -> Reference | None:
     """The reference optimum; None where the problem is unbounded below."""
     sizes, family, mu = task
-    if unbounded(family, mu):
+    if is_unbounded(family, mu):
         return None
     return reference(partial(problem, family, sizes.n, sizes.d, sizes.seed), mu)
 
 
-def diverged(values: np.ndarray) -> bool:
-    """Whether a run lost the tuning: it ends at no number or above its start."""
+def has_diverged(values: np.ndarray) -> bool:
+    """Whether a run diverged: it ends at NaN or infinity, or above its start."""
     return not (math.isfinite(values[-1]) and values[-1] <= values[0])
 
 
@@ -121,10 +121,10 @@ def tune(curves: list[MethodCurve], axis: str, best: Reference | None) -> Method
     """
 
     def key(curve: MethodCurve) -> tuple[bool, float, int, float]:
-        values = curve.within(axis)
-        lost = diverged(values)
+        values = curve.values_within(axis)
+        lost = has_diverged(values)
         gaps = values if best is None else best.gap(values)
-        arrived = None if best is None else first(gaps <= best.floor)
+        arrived = None if best is None else first_index(gaps <= best.floor)
         return lost, math.inf if lost else float(gaps[-1]), arrived or 0, -curve.run.stepsize
 
     return min(curves, key=key)
@@ -173,17 +173,17 @@ def _tuning_rows(curves: list[MethodCurve], tuned: dict[str, MethodCurve], best:
     for curve in curves:
         row = {**_head(curve), "iterations": len(curve.fun) - 1, "evaluations": int(curve.nfev[-1])}
         for axis in AXES:
-            values = curve.within(axis)
+            values = curve.values_within(axis)
             row[f"fun_{axis}"] = values[-1]
             row[f"gap_{axis}"] = math.nan if best is None else best.gap(values[-1:])[0]
-            row[f"diverged_{axis}"] = int(diverged(values))
+            row[f"diverged_{axis}"] = int(has_diverged(values))
             row[f"chosen_{axis}"] = int(curve is tuned[axis])
         rows.append({**row, "message": curve.message})
     return rows
 
 
 def _curve_rows(curve: MethodCurve, axis: str, best: Reference | None) -> Rows:
-    values = curve.within(axis)
+    values = curve.values_within(axis)
     gaps = np.full(len(values), math.nan) if best is None else best.gap(values)
     head = {**_head(curve), "tuned_on": axis}
     return [

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._plots import legend_below
-from .problems import unbounded
+from .problems import is_unbounded
 from .style import AXES, METHODS
 from .tables import Rows, Tables, column, group
 
@@ -31,7 +31,7 @@ def draw(figure: Any, tables: Tables, axis: str) -> None:
         ax = axes[families.index(family), ridges.index(mu)]
         _panel(ax, rows, family, mu, axis)
         if ridges.index(mu) == 0:
-            ax.set_ylabel("f(x)" if unbounded(family, mu) else "f(x) − f*")
+            ax.set_ylabel("f(x)" if is_unbounded(family, mu) else "f(x) − f*")
         if family == families[-1]:
             ax.set_xlabel(LABELS[axis])
     figure.suptitle(
@@ -43,7 +43,7 @@ def draw(figure: Any, tables: Tables, axis: str) -> None:
 def _panel(ax: Any, rows: Rows, family: str, mu: float, axis: str) -> None:
     """One (family, mu): gaps on a log axis, or where there is no optimum the values themselves."""
     title = f"{TITLES[family]}, μ = {mu:g}"
-    no_optimum = unbounded(family, mu)
+    no_optimum = is_unbounded(family, mu)
     for (method,), mine in group(rows, "method").items():
         ax.plot(column(mine, AXES[axis]), column(mine, "fun" if no_optimum else "gap"), **METHODS[method].keywords)
     if no_optimum:

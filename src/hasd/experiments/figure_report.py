@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .style import AXES, METHODS
-from .tables import Rows, Tables, column, first, group, markdown, short
+from .tables import Rows, Tables, column, first_index, group, markdown, short_text
 
 LEVELS = (1e-1, 1e-2, 1e-4, 1e-6, 1e-8)
 """Gaps relative to f(x_0) - f* at which methods are compared."""
@@ -25,10 +25,15 @@ TIE = 1.1
 
 def report(tables: Tables, sizes: Any) -> str:
     """The section on the figure."""
-    parts = [_setting(sizes), _ill_posed(tables, sizes), _references(tables["figure-reference"])]
+    parts = [_setting(sizes), _ill_posedness(tables, sizes), _references(tables["figure-reference"])]
     for axis in AXES:
         rows = [row for row in tables["figure"] if row["tuned_on"] == axis]
-        parts += [f"### On {axis}\n", _final(rows, axis, sizes.iterations), _levels(rows, axis), _claims(rows, axis)]
+        parts += [
+            f"### On {axis}\n",
+            _final_gaps(rows, axis, sizes.iterations),
+            _levels(rows, axis),
+            _claims(rows, axis),
+        ]
     return "\n".join([*parts, _edge(tables["figure-tuning"])])
 
 
@@ -47,7 +52,7 @@ Figures: `figure.png`, `figure-evaluations.png`; data: `figure.csv`, `figure-tun
 """
 
 
-def _ill_posed(tables: Tables, sizes: Any) -> str:
+def _ill_posedness(tables: Tables, sizes: Any) -> str:
     rows = [row for row in tables["figure"] if row["family"] == "published" and row["mu"] == 0.0]
     lines = []
     for axis in AXES:
@@ -94,33 +99,33 @@ such bound; Newton's last decrement is at most {decrement:.1e} there.
 """
 
 
-def _bounded(rows: Rows) -> dict[tuple[Any, ...], dict[str, Rows]]:
+def _bounded_curves(rows: Rows) -> dict[tuple[Any, ...], dict[str, Rows]]:
     """The curves by (family, mu) and method, for problems that have gaps."""
     panels = group([row for row in rows if not math.isnan(row["gap"])], "family", "mu")
     return {key: {method: mine for (method,), mine in group(panel, "method").items()} for key, panel in panels.items()}
 
 
-def _final(rows: Rows, axis: str, budget: int) -> str:
+def _final_gaps(rows: Rows, axis: str, budget: int) -> str:
     lines = []
-    for (family, mu), curves in _bounded(rows).items():
-        cells = [f"{short(mine[-1]['gap'])} ({mine[-1]['stepsize']:g})" for mine in curves.values()]
+    for (family, mu), curves in _bounded_curves(rows).items():
+        cells = [f"{short_text(mine[-1]['gap'])} ({mine[-1]['stepsize']:g})" for mine in curves.values()]
         lines.append([family, mu, curves[PAPERS][0]["gap"], *cells])
     header = ["problem", "μ", "at x₀", *(SHORT[method] for method in curves)]
     return f"Gap after {budget} {axis} (in brackets the tuned stepsize).\n\n{markdown(header, lines)}\n"
 
 
-def reached(rows: Rows, level: float, axis: str) -> float:
+def cost_to_reach(rows: Rows, level: float, axis: str) -> float:
     """Iterations or evaluations until the gap is `level` times the first one; NaN where it never is."""
     gaps = column(rows, "gap")
-    t = first(gaps <= level * gaps[0])
+    t = first_index(gaps <= level * gaps[0])
     return math.nan if t is None else float(rows[t][AXES[axis]])
 
 
 def _levels(rows: Rows, axis: str) -> str:
     lines = []
-    for (family, mu), curves in _bounded(rows).items():
+    for (family, mu), curves in _bounded_curves(rows).items():
         for level in LEVELS:
-            counts = {method: reached(mine, level, axis) for method, mine in curves.items()}
+            counts = {method: cost_to_reach(mine, level, axis) for method, mine in curves.items()}
             if any(not math.isnan(count) for count in counts.values()):
                 ratios = [counts[rival] / counts[PAPERS] if counts[PAPERS] else math.nan for rival in CLAIMS]
                 lines.append([family, mu, f"{level:g}", *counts.values(), *ratios])
@@ -134,16 +139,16 @@ def _levels(rows: Rows, axis: str) -> str:
 def _claims(rows: Rows, axis: str) -> str:
     """Both claims: who ends lower on how many panels, and who is faster to the levels both reach."""
     out = ["What the paper says, and what this run gives:\n"]
-    panels = _bounded(rows)
+    panels = _bounded_curves(rows)
     for rival, claim in CLAIMS.items():
         ratios = [curves[rival][-1]["gap"] / curves[PAPERS][-1]["gap"] for curves in panels.values()]
         lower = sum(ratio > TIE for ratio in ratios)
         higher = sum(ratio < 1.0 / TIE for ratio in ratios)
         speed = [
-            reached(curves[rival], level, axis) / count
+            cost_to_reach(curves[rival], level, axis) / count
             for curves in panels.values()
             for level in LEVELS
-            if (count := reached(curves[PAPERS], level, axis)) > 0.0
+            if (count := cost_to_reach(curves[PAPERS], level, axis)) > 0.0
         ]
         speed = [ratio for ratio in speed if not math.isnan(ratio)]
         out.append(
@@ -157,7 +162,7 @@ def _claims(rows: Rows, axis: str) -> str:
 def _range(ratios: list[float]) -> str:
     if not ratios:
         return "–"
-    return f"{short(min(ratios))} to {short(max(ratios))}, median {short(float(np.median(ratios)))}"
+    return f"{short_text(min(ratios))} to {short_text(max(ratios))}, median {short_text(float(np.median(ratios)))}"
 
 
 def _edge(rows: Rows) -> str:

@@ -22,7 +22,7 @@ from ..objectives import Affine, SymmetricSoftmax
 from .experiment import Experiment, seed, size
 from .problems import problem
 from .reference import reference
-from .tables import Rows, Tables, column, first, group, markdown
+from .tables import Rows, Tables, column, first_index, group, markdown
 from .workers import Workers
 
 WINDOW = 2.0
@@ -87,7 +87,7 @@ def stops(it: Instance, eps: float, weights: np.ndarray, method: str) -> list[tu
     if method == "hasd-paper":
         total = np.cumsum(weights)
         rules.append(("Σ A_t ≥ 9LR²/ε²", "best", total >= theory.gradient_norm_weight_sum(it.L, it.R, eps)))
-    return [(method, rule, point, T) for rule, point, met in rules if (T := first(met)) is not None]
+    return [(method, rule, point, T) for rule, point, met in rules if (T := first_index(met)) is not None]
 
 
 def follow(it: Instance, method: str, T: int) -> tuple[np.ndarray, np.ndarray]:
@@ -110,7 +110,7 @@ def solve(task: tuple[GradientNormSizes, str, str]) -> Rows:
     norms, weights = follow(it, method, longest)
     rows = []
     for share, eps in zip(sizes.accuracies, accuracies, strict=True):
-        needed = first(norms <= eps)
+        needed = first_index(norms <= eps)
         for _, rule, point, T in [*fixed[eps], *stops(it, eps, weights, method)]:
             if longest >= T:
                 upto = norms[: T + 1]
@@ -125,7 +125,7 @@ def tables(sizes: GradientNormSizes, workers: Workers) -> Tables:
     tasks = [(sizes, name, method) for name in PROBLEMS for method in ("hasd-paper", "hasd")]
     rows = [row for part in workers.map(solve, tasks, "gradnorm") for row in part]
     if not rows:
-        raise ValueError(f"no rule asks for as few as {sizes.iterations} iterations: raise --iterations")
+        raise ValueError(f"every rule asks for more than {sizes.iterations} iterations: raise --iterations")
     return {"gradnorm": rows}
 
 

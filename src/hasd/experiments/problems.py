@@ -42,6 +42,6 @@ def problem(family: str, n: int, d: int, seed: int, mu: float, alpha: float = 1.
     raise ValueError(f"unknown family {family!r}; the known ones are {', '.join(FAMILIES)}")
 
 
-def unbounded(family: str, mu: float) -> bool:
+def is_unbounded(family: str, mu: float) -> bool:
     """Whether the problem has no minimiser: the published one without its ridge."""
     return family == "published" and mu == 0.0

@@ -34,7 +34,7 @@ class Reference:
 
     @property
     def certificate(self) -> float:
-        """f(x) - f* <= ||g||^2/(2 mu); NaN at mu = 0, where only the decrement speaks."""
+        """f(x) - f* <= ||g||^2/(2 mu); NaN at mu = 0, where only the decrement tells."""
         return self.grad_norm**2 / (2.0 * self.mu) if self.mu > 0.0 else math.nan
 
     @property
@@ -61,15 +61,15 @@ def reference(make: Callable[[float], Affine], mu: float) -> Reference:
             x, decrement, taken = _newton(make(ridge), x)
             steps += taken
     except LinAlgError as error:
-        raise ValueError(_missing(f)) from error
+        raise ValueError(_missing_message(f)) from error
     fun, g = f.value_and_grad(x)
     grad_norm = float(np.linalg.norm(g))
     if not grad_norm <= 1e-8 * max(1.0, mu * float(np.linalg.norm(x))):
-        raise ValueError(_missing(f))
+        raise ValueError(_missing_message(f))
     return Reference(x, fun, grad_norm, decrement, steps, mu)
 
 
-def _missing(f: Affine) -> str:
+def _missing_message(f: Affine) -> str:
     rows = f.A.shape[0] if f.A is not None else f.dimension
     return (
         f"no minimiser was found with n = {rows}, d = {f.dimension}, mu = {f.ridge:g}: "
@@ -86,7 +86,7 @@ def hessian(f: Affine, x: np.ndarray) -> np.ndarray:
 
 
 def _newton(f: Affine, x: np.ndarray, most: int = 200) -> tuple[np.ndarray, float, int]:
-    """Damped by halving until the decrease is a fraction of the predicted one; ends where that is rounding."""
+    """Newton's method: steps are halved until f decreases enough; it ends where the predicted decrease is rounding."""
     decrement = math.inf
     for steps in range(1, most + 1):
         fun, g = f.value_and_grad(x)

@@ -18,7 +18,7 @@ from ..theory import RESTART, RESTART_PAPER, restart_period
 from .experiment import Experiment, seed, size
 from .problems import problem
 from .reference import reference
-from .tables import Rows, Tables, column, first, group, markdown
+from .tables import Rows, Tables, column, first_index, group, markdown
 from .workers import Workers
 
 ALPHA, RIDGE = 0.1, 1.0
@@ -55,7 +55,7 @@ def solve(task: tuple[RestartSizes, str]) -> Rows:
     trace = res.trace
     epochs = np.concatenate([[0], np.cumsum(np.diff(trace["weight"]) < 0.0)])
     gaps = best.gap(trace["fun"])
-    arrived = first(gaps <= best.floor)
+    arrived = first_index(gaps <= best.floor)
     return [
         {
             "variant": variant,
@@ -100,7 +100,7 @@ def tables(sizes: RestartSizes, workers: Workers) -> Tables:
     return {"restart": rows, "restart-epochs": halvings(rows)}
 
 
-def completed(tables: Tables) -> Rows:
+def completed_epochs(tables: Tables) -> Rows:
     """The epochs that ended in a restart."""
     return [row for row in tables["restart-epochs"] if row["completed"]]
 
@@ -110,7 +110,7 @@ def draw(figure: Any, tables: Tables) -> None:
     ax = figure.subplots()
     for k, ((variant,), rows) in enumerate(group(tables["restart"], "variant").items()):
         ax.plot(column(rows, "nfev"), column(rows, "gap"), color=COLORS[k], label=variant)
-        ends = [row for row in completed(tables) if row["variant"] == variant]
+        ends = [row for row in completed_epochs(tables) if row["variant"] == variant]
         if ends:
             ax.plot(column(ends, "nfev"), column(ends, "gap_after"), "o", color=COLORS[k], markersize=4.0)
     ax.set(xscale="log", yscale="log", xlabel="evaluations", ylabel="f(x) − f*")
@@ -123,15 +123,15 @@ def report(tables: Tables, sizes: RestartSizes) -> str:
     L = tables["restart"][0]["L"]
     lines = []
     for (variant,), rows in group(tables["restart"], "variant").items():
-        epochs = [row for row in completed(tables) if row["variant"] == variant]
+        epochs = [row for row in completed_epochs(tables) if row["variant"] == variant]
         gaps = column(rows, "gap")
-        arrivals = [first(gaps <= level * gaps[0]) for level in LEVELS]
+        arrivals = [first_index(gaps <= level * gaps[0]) for level in LEVELS]
         counts = [None if t is None else rows[t]["nfev"] for t in arrivals]
         lines.append([variant, *counts, len(epochs), max((row["ratio"] for row in epochs), default=math.nan)])
     header = ["method", *(f"{level:g}" for level in LEVELS), "epochs completed", "worst ratio"]
     names = ("variant", "epoch", "iterations", "gap_before", "gap_after", "ratio")
-    history = [[row[name] for name in names] for row in completed(tables)]
-    failures = sum(row["ratio"] > 0.5 for row in completed(tables))
+    history = [[row[name] for name in names] for row in completed_epochs(tables)]
+    failures = sum(row["ratio"] > 0.5 for row in completed_epochs(tables))
     verdict = "it did, in every completed epoch" if failures == 0 else f"{failures} epochs DID NOT"
     return f"""## Restarts
 

@@ -93,7 +93,7 @@ def solve(run: SearchRun) -> dict[str, Any]:
     }
 
 
-def jumping() -> tuple[LeastSquares, np.ndarray, float]:
+def jumping_instance() -> tuple[LeastSquares, np.ndarray, float]:
     """The instance: f, x_0 and L_inf, exact over the sixteen sign vectors."""
     M = np.array(MIXING)
     averages = np.zeros((len(GROUPS), sum(GROUPS)))
@@ -114,7 +114,7 @@ def zeta(f: Affine, L: float, state: Any, theta: float) -> float:
 
 def jump_rows(points: int) -> Tables:
     """zeta along theta at t = 1, and what each search makes of it."""
-    f, x0, L = jumping()
+    f, x0, L = jumping_instance()
     first = minimize(f, x0, method="hasd-paper", p=math.inf, L=L, tol=0.0, maxiter=1)
     grid = np.linspace(0.1, 0.5, points)
     curve = [{"theta": theta, "zeta": zeta(f, L, first.state, theta)} for theta in grid]

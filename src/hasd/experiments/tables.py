@@ -56,10 +56,10 @@ def column(rows: Rows, name: str) -> np.ndarray:
     return np.array([row[name] for row in rows])
 
 
-def first(met: np.ndarray) -> int | None:
+def first_index(met: np.ndarray) -> int | None:
     """The first index at which a condition holds; None where it never does.
 
-    >>> first(np.array([False, True, True])), first(np.array([False]))
+    >>> first_index(np.array([False, True, True])), first_index(np.array([False]))
     (1, None)
     """
     return int(np.argmax(met)) if met.any() else None
@@ -73,11 +73,11 @@ def markdown(header: Sequence[str], lines: Iterable[Sequence[Any]]) -> str:
     |---|---|
     | inf | 3.162 |
     """
-    table = [header, ["---"] * len(header), *([short(value) for value in line] for line in lines)]
+    table = [header, ["---"] * len(header), *([short_text(value) for value in line] for line in lines)]
     return "\n".join(f"|{'|'.join(line)}|" if line[0] == "---" else f"| {' | '.join(line)} |" for line in table)
 
 
-def short(value: Any) -> str:
+def short_text(value: Any) -> str:
     """Four digits of a float, a dash for nothing."""
     if value is None or (isinstance(value, float | np.floating) and math.isnan(value)):
         return "–"

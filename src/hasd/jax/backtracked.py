@@ -22,14 +22,14 @@ from .state import (
     Setting,
     couple,
     cut,
-    ended,
-    evaluated,
-    exhausted,
+    end_run,
     increment,
-    settled,
+    is_exhausted,
+    make_evaluation,
+    settle,
     slope,
 )
-from .trees import Scalar, Tree, dot, largest, mix, norm, select, steepest
+from .trees import Scalar, Tree, dot, largest_size, mix, norm, select, steepest
 
 MOST_STEPS = 199
 """Stepsizes that are tried from one point."""
@@ -45,16 +45,18 @@ class Accepted(NamedTuple):
 
 
 def advance(setting: Setting, state: HASDState, y: Tree, f: Scalar, g: Tree) -> HASDState:
-    """What follows from f and its gradient g at y; at the end of a step g matters only where `drowned` says so."""
+    """What follows from f and its gradient g at y; at the end of a step g matters only where `drowns` says so."""
     assert state.line is not None
     counted = state._replace(evaluations=state.evaluations + 1)
-    e, finite = evaluated(setting, y, f, g, state.rho.dtype)
-    after = select(state.line.at_x, _at_x(setting, counted, e, finite), _at_y(setting, counted, e, finite))
-    return settled(state, after, e.f)
+    e, finite = make_evaluation(setting, y, f, g, state.rho.dtype)
+    after = select(
+        state.line.at_x, _after_step(setting, counted, e, finite), _after_coupling(setting, counted, e, finite)
+    )
+    return settle(state, after, e.f)
 
 
-def drowned(state: HASDState, f: Scalar) -> Scalar:
-    """Whether the descent that the step promises drowns in rounding, so that the gradient at its end must decide."""
+def drowns(state: HASDState, f: Scalar) -> Scalar:
+    """Whether the promised descent is below rounding, so that the gradient at the step's end must decide."""
     assert state.line is not None
     predicted, noise = _promise(state.at, state.line.L, jnp.asarray(f, state.rho.dtype))
     return ~(predicted > noise)
@@ -65,8 +67,8 @@ def _promise(e: EvaluationTree, L: Scalar, f: Scalar) -> tuple[Scalar, Scalar]:
     return 0.5 * e.dual_norm * (e.dual_norm / L), 8.0 * e.eps * jnp.maximum(jnp.abs(e.f), jnp.abs(f))
 
 
-def _at_y(setting: Setting, state: HASDState, e: EvaluationTree, finite: Scalar) -> HASDState:
-    """The coupling point was evaluated: the first step from it is to be tried."""
+def _after_coupling(setting: Setting, state: HASDState, e: EvaluationTree, finite: Scalar) -> HASDState:
+    """The state after the coupling point was evaluated: the first step from it is tried next."""
     line = state.line
     assert line is not None
     begins = state.iteration == 0
@@ -85,8 +87,8 @@ def _at_y(setting: Setting, state: HASDState, e: EvaluationTree, finite: Scalar)
         grad_norm=e.dual_norm,
         L=line.L_start,
     )
-    after = select(e.norm2 == 0.0, ended(arrived, CONVERGED), _first_trial(setting, state, e))
-    return select(finite, after, _nearer(setting, state))
+    after = select(e.norm2 == 0.0, end_run(arrived, CONVERGED), _first_trial(setting, state, e))
+    return select(finite, after, _move_nearer(setting, state))
 
 
 def _first_trial(setting: Setting, state: HASDState, e: EvaluationTree) -> HASDState:
@@ -107,34 +109,34 @@ def _first_trial(setting: Setting, state: HASDState, e: EvaluationTree) -> HASDS
         nonfinite=jnp.zeros_like(state.line.nonfinite),
         trials=jnp.ones_like(state.line.trials),
     )
-    stepping = _stepping(setting, state._replace(at=e), e, line)
-    return select(exhausted(setting, e, L), ended(state, PRECISION), stepping)
+    stepping = _request_step_end(setting, state._replace(at=e), e, line)
+    return select(is_exhausted(setting, e, L), end_run(state, PRECISION), stepping)
 
 
-def _nearer(setting: Setting, state: HASDState) -> HASDState:
-    """The coupling point was outside the domain of f: one nearer to x_t, for so long as that is sensible."""
+def _move_nearer(setting: Setting, state: HASDState) -> HASDState:
+    """The state after a coupling point outside the domain of f: one nearer to x_t comes next, up to a limit."""
     assert state.line is not None
-    nearer = _coupled(setting, state._replace(rho=4.0 * state.rho), state.line)
-    nearer = select(state.line.couplings >= NONFINITE_LIMIT, ended(state, NONFINITE), nearer)
-    return select(state.iteration == 0, ended(state, NONFINITE_START), nearer)
+    nearer = _request_coupling(setting, state._replace(rho=4.0 * state.rho), state.line)
+    nearer = select(state.line.couplings >= NONFINITE_LIMIT, end_run(state, NONFINITE), nearer)
+    return select(state.iteration == 0, end_run(state, NONFINITE_START), nearer)
 
 
-def _stepping(setting: Setting, state: HASDState, e: EvaluationTree, line: LineTree) -> HASDState:
-    """With the end of the step from e with the line's L as the point to evaluate."""
+def _request_step_end(setting: Setting, state: HASDState, e: EvaluationTree, line: LineTree) -> HASDState:
+    """Ask for the end of the step from e with the line's L as the next point to evaluate."""
     s = steepest(e.g, setting.p, e.dual_norm)
     return state._replace(y=mix(lambda y, s: y - s / line.L, e.x, s), line=line)
 
 
-def _coupled(setting: Setting, state: HASDState, line: LineTree) -> HASDState:
-    """With the coupling point of the state's rho as the point to evaluate; x_0 at the start."""
+def _request_coupling(setting: Setting, state: HASDState, line: LineTree) -> HASDState:
+    """Ask for the coupling point of the state's rho as the next point to evaluate; x_0 at the start."""
     a = increment(state.estimate.weight, line.L_start * state.rho, setting.mu)
     y = couple(state.x, state.estimate, a, setting.mu)
     y = select(state.iteration == 0, state.x, y)
     return state._replace(y=y, line=line._replace(at_x=jnp.zeros_like(line.at_x)))
 
 
-def _at_x(setting: Setting, state: HASDState, there: EvaluationTree, whole: Scalar) -> HASDState:
-    """The end of a step was evaluated: take it, or try another L; `whole`: value and gradient there are finite."""
+def _after_step(setting: Setting, state: HASDState, there: EvaluationTree, whole: Scalar) -> HASDState:
+    """The state after a step's end was evaluated: take the step, or try another L; `whole`: all is finite there."""
     line, e, f = state.line, state.at, there.f
     assert line is not None
     s = steepest(e.g, setting.p, e.dual_norm)
@@ -161,29 +163,29 @@ def _at_x(setting: Setting, state: HASDState, there: EvaluationTree, whole: Scal
         nonfinite=nonfinite,
         trials=line.trials + 1,
     )
-    shortest = finite & ~lengthens & (largest(s) / raised <= e.eps * e.eps * largest(e.x))
+    shortest = finite & ~lengthens & (largest_size(s) / raised <= e.eps * e.eps * largest_size(e.x))
     retried = select(
-        shortest | (line.trials >= MOST_STEPS), ended(state, PRECISION), _stepping(setting, state, e, again)
+        shortest | (line.trials >= MOST_STEPS), end_run(state, PRECISION), _request_step_end(setting, state, e, again)
     )
-    retried = select(nonfinite == NONFINITE_LIMIT, ended(state, NONFINITE), retried)
+    retried = select(nonfinite == NONFINITE_LIMIT, end_run(state, NONFINITE), retried)
     step = Accepted(
         jnp.where(takes_best, line.best_L, line.L),
         jnp.where(takes_best, line.best_f, f),
         jnp.where(takes_best, line.best_local, local),
         line.spoilt,
     )
-    return select(takes, _weighed(setting, state, e, s, step), retried)
+    return select(takes, _take_step(setting, state, e, s, step), retried)
 
 
-def _weighed(setting: Setting, state: HASDState, e: EvaluationTree, s: Tree, step: Accepted) -> HASDState:
-    """The iteration with the largest certified weight; y anew with a larger rho where that is below half the rule's."""
+def _take_step(setting: Setting, state: HASDState, e: EvaluationTree, s: Tree, step: Accepted) -> HASDState:
+    """Take the step with the largest certified weight; where that is below half the rule's, try a larger rho."""
     line, estimate, mu = state.line, state.estimate, setting.mu
     assert line is not None
     safe = 1.0 / e.gain**2
     rule = increment(estimate.weight, step.L * jnp.maximum(state.rho, safe), mu)
     root = largest_root(estimate, e, step.f, mu)
     enough = root >= 0.5 * rule
-    # the latter: the proof gives the rule where rounding hides it
+    # In the second case the proof gives the rule's weight, and rounding hid it.
     moves = enough | ((state.rho >= safe) & (line.L_start >= step.L))
     a = jnp.where(enough, root, rule)
     A = estimate.weight + a
@@ -201,11 +203,11 @@ def _weighed(setting: Setting, state: HASDState, e: EvaluationTree, s: Tree, ste
         zero = jnp.zeros_like(a)
         moved = select(step.f > state.fun, moved._replace(estimate=EstimateTree(moved.x, zero, zero)), moved)
     L_next = jnp.minimum(jnp.maximum(step.local, 0.5 * L_kept), L_kept)
-    moved = _coupled(setting, moved, line._replace(L_start=L_next, couplings=jnp.zeros_like(line.couplings)))
+    moved = _request_coupling(setting, moved, line._replace(L_start=L_next, couplings=jnp.zeros_like(line.couplings)))
 
     tried = state._replace(rho=jnp.maximum(2.0 * state.rho, safe))
-    anew = _coupled(setting, tried, line._replace(L_start=step.L))
-    anew = select(line.couplings >= NONFINITE_LIMIT, ended(state, NONFINITE), anew)
+    anew = _request_coupling(setting, tried, line._replace(L_start=step.L))
+    anew = select(line.couplings >= NONFINITE_LIMIT, end_run(state, NONFINITE), anew)
     return select(moves, moved, anew)
 
 

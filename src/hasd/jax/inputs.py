@@ -13,40 +13,40 @@ from .._math.geometry import Lp
 
 
 def exponent(p: Any) -> float:
-    """p as a float; it is compiled in, so that it cannot be traced.
+    """p as a float; it is compiled in, and cannot be traced.
 
     >>> exponent(1.5)
     Traceback (most recent call last):
         ...
     ValueError: p must satisfy 2 <= p <= inf, got 1.5
     """
-    known = _known("p", p)
+    known = _known_number("p", p)
     if known is None:
         raise TypeError("p must be a number that is known when the program is compiled, got a traced array")
     return Lp(known).p
 
 
-def smoothness(L: Any) -> None:
-    """Refuse an L that is known not to be a positive number; None is one to be found."""
-    if L is not None and (known := _known("L", L)) is not None and not 0.0 < known < math.inf:
+def check_smoothness(L: Any) -> None:
+    """Refuse an L that is known not to be a positive number; None stands for backtracking."""
+    if L is not None and (known := _known_number("L", L)) is not None and not 0.0 < known < math.inf:
         raise ValueError(f"L must be positive and finite, got {known!r}")
 
 
-def strong_convexity(mu: Any) -> None:
+def check_strong_convexity(mu: Any) -> None:
     """Refuse a mu that is known to be negative or infinite."""
-    if (known := _known("mu", mu)) is not None and not 0.0 <= known < math.inf:
+    if (known := _known_number("mu", mu)) is not None and not 0.0 <= known < math.inf:
         raise ValueError(f"mu must be at least 0 and finite, got {known!r}")
 
 
 def tolerance(name: str, value: Any) -> float:
-    """A tolerance as a float: optimistix keeps it as one, so that another value is another program."""
-    known = _known(name, value)
+    """A tolerance as a float, as optimistix keeps it: another value is compiled again."""
+    known = _known_number(name, value)
     if known is None or not known >= 0.0:
         raise ValueError(f"{name} must be a known number of at least 0, got {value!r}")
     return known
 
 
-def _known(name: str, value: Any) -> float | None:
+def _known_number(name: str, value: Any) -> float | None:
     """The number; None where it is traced.  Anything but one real number is refused."""
     if isinstance(value, jax.Array | np.ndarray):
         if value.shape != () or value.dtype.kind not in "iuf":

@@ -17,7 +17,7 @@ except ImportError as error:
 
 from .._run.status import Status
 from . import backtracked, declared, inputs
-from .state import CONVERGED, NONFINITE, NONFINITE_START, RUNNING, UNBOUNDED, HASDState, Setting, first
+from .state import CONVERGED, NONFINITE, NONFINITE_START, RUNNING, UNBOUNDED, HASDState, Setting, initial_state
 from .trees import Scalar, Tree, dual, mix, norm
 
 Function = Callable[[Tree, Any], tuple[Scalar, Any]]
@@ -100,8 +100,8 @@ class HASD(optx.AbstractMinimiser):
     ) -> None:
         """Check and keep; numbers become arrays, so that another L is no other program."""
         self.p = inputs.exponent(p)
-        inputs.smoothness(L)
-        inputs.strong_convexity(mu)
+        inputs.check_smoothness(L)
+        inputs.check_strong_convexity(mu)
         self.L = None if L is None else jnp.asarray(L, float)
         self.mu = jnp.asarray(mu, float)
         self.rtol, self.atol = inputs.tolerance("rtol", rtol), inputs.tolerance("atol", atol)
@@ -115,7 +115,7 @@ class HASD(optx.AbstractMinimiser):
         self, fn: Function, y: Tree, args: Any, options: Any, f_struct: Any, aux_struct: Any, tags: Any
     ) -> HASDState:
         """Nothing is evaluated yet."""
-        return first(y, self.L, self.raise_L)
+        return initial_state(y, self.L, self.raise_L)
 
     def step(
         self, fn: Function, y: Tree, args: Any, options: Any, state: HASDState, tags: Any
@@ -128,13 +128,13 @@ class HASD(optx.AbstractMinimiser):
             state = declared.advance(setting, state, state.y, f, g)
         else:
 
-            def looked(x: Tree) -> tuple[tuple[Scalar, Any], Tree]:
-                """f at the end of a step, and the gradient only where f does not tell."""
+            def look(x: Tree) -> tuple[tuple[Scalar, Any], Tree]:
+                """f at the end of a step, and the gradient only where f does not decide."""
                 f, aux = fn(x, args)
-                unclear = backtracked.drowned(state, f)
+                unclear = backtracked.drowns(state, f)
                 return (f, aux), jax.lax.cond(unclear, lambda x: whole(x)[1], lambda x: mix(jnp.zeros_like, x), x)
 
-            (f, aux), g = jax.lax.cond(state.line.at_x, looked, whole, state.y)
+            (f, aux), g = jax.lax.cond(state.line.at_x, look, whole, state.y)
             state = backtracked.advance(setting, state, state.y, f, g)
         return state.x, state, aux
 
@@ -145,9 +145,9 @@ class HASD(optx.AbstractMinimiser):
         lost = (state.status == NONFINITE) | (state.status == NONFINITE_START)
         result = optx.RESULTS.where(lost, optx.RESULTS.nonfinite, optx.RESULTS.successful)
         result = optx.RESULTS.where(state.status == UNBOUNDED, optx.RESULTS.nonlinear_divergence, result)
-        return self._converged(state) | (state.status != RUNNING), result
+        return self._has_converged(state) | (state.status != RUNNING), result
 
-    def _converged(self, state: HASDState) -> Scalar:
+    def _has_converged(self, state: HASDState) -> Scalar:
         tolerance = jnp.maximum(self.rtol * state.grad_norm0, self.atol)
         return (state.iteration > 0) & (state.grad_norm <= tolerance)
 
@@ -157,7 +157,7 @@ class HASD(optx.AbstractMinimiser):
         """The auxiliary output anew, where there is one: it was that of another point."""
         if jax.tree.leaves(aux):
             _, aux = fn(y, args)
-        # optimistix itself ends a run at an x that is not finite, and at its limit
+        # optimistix itself ends a run where x is not finite, and at its limit on steps.
         lost = jnp.where(state.evaluations == 0, NONFINITE_START, NONFINITE)
         broken_off = jnp.where(result == optx.RESULTS.nonfinite, lost, Status.MAXFUN.code)
         status = jnp.where(state.status == RUNNING, broken_off, state.status)
@@ -166,6 +166,6 @@ class HASD(optx.AbstractMinimiser):
             "weight": state.estimate.weight,
             "L": state.L,
             "grad_norm": state.grad_norm,
-            "status": jnp.where(self._converged(state), CONVERGED, status).astype(jnp.int32),
+            "status": jnp.where(self._has_converged(state), CONVERGED, status).astype(jnp.int32),
         }
         return y, aux, stats

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 
 from .._run.status import Status
 from ..methods.hasd import AIM
-from .trees import Scalar, Tree, dot, dual, largest, mix, norm, own, resolution, scalar_dtype, select
+from .trees import Scalar, Tree, dot, dual, largest_size, mix, norm, own_copy, resolution, scalar_dtype, select
 
 RUNNING = -1
 CONVERGED, PRECISION, NONFINITE = Status.CONVERGED.code, Status.PRECISION.code, Status.NONFINITE.code
@@ -56,10 +56,10 @@ class SearchTree(NamedTuple):
     """Where the search for rho stands (`hasd.search`)."""
 
     low: Scalar
-    high: Scalar  # below its first value: a trial whose residual was above the window
+    high: Scalar  # once lowered, a trial whose residual was above the window
     guided: Scalar  # proposals made
     nonfinite: Scalar  # trials in a row that were not finite
-    forced: Scalar  # the residual jumps: this trial, on the side above, is taken as it is
+    forced: Scalar  # the residual jumps over the window: this trial, above it, is accepted
 
 
 class Mend(NamedTuple):
@@ -78,11 +78,11 @@ class LineTree(NamedTuple):
     L: Scalar  # the constant being tried; NaN: anywhere
     L_start: Scalar  # what the descent began with
     first: Scalar  # whether a longer step may still be tried
-    best_L: Scalar  # an accepted first step that a longer one is to beat; NaN: none
+    best_L: Scalar  # an accepted first step, while a longer one is tried; NaN: none
     best_f: Scalar
     best_local: Scalar
     spoilt: Scalar  # the factor by which non-finite trials raised L
-    nonfinite: Scalar  # of these in a row
+    nonfinite: Scalar  # non-finite trials in a row
     trials: Scalar  # stepsizes tried from this y
     couplings: Scalar  # y's tried in this iteration
 
@@ -98,7 +98,7 @@ class HASDState(NamedTuple):
     """
 
     iteration: Scalar  # t
-    evaluations: Scalar  # answers taken in
+    evaluations: Scalar  # evaluations used so far
     status: Scalar  # RUNNING, or the code of a `hasd.Status`
     x: Tree  # x_t
     fun: Scalar  # f(x_t); NaN where L is declared
@@ -114,31 +114,31 @@ class HASDState(NamedTuple):
     line: LineTree | None  # of a backtracked one
 
 
-def evaluated(setting: Setting, y: Tree, f: Scalar | None, g: Tree, dtype: Any) -> tuple[EvaluationTree, Scalar]:
-    """With the norms, and whether it is free of NaN and inf; f = None: nobody knows the value, and nobody needs it."""
+def make_evaluation(setting: Setting, y: Tree, f: Scalar | None, g: Tree, dtype: Any) -> tuple[EvaluationTree, Scalar]:
+    """The evaluation with its norms, and whether it is finite; f = None where the value is not needed."""
     value = jnp.full((), jnp.nan, dtype) if f is None else jnp.asarray(f, dtype)
     g = mix(lambda like, leaf: leaf.astype(like.dtype), y, g)
     norm2 = norm(g, 2.0)
     dual_norm = norm2 if setting.p == 2.0 else norm(g, dual(setting.p))
-    finite = (True if f is None else jnp.isfinite(value)) & jnp.isfinite(largest(g))
+    finite = (True if f is None else jnp.isfinite(value)) & jnp.isfinite(largest_size(g))
     return EvaluationTree(y, value, g, norm2, dual_norm), finite
 
 
-def settled(state: HASDState, after: HASDState, f: Scalar) -> HASDState:
-    """What follows from a value f: nothing where the run has ended, its end where f is -inf."""
-    bottomless = ended(state._replace(evaluations=after.evaluations), UNBOUNDED)
+def settle(state: HASDState, after: HASDState, f: Scalar) -> HASDState:
+    """`after`, unless the run has ended (then the state stays) or f is -inf (then the run ends)."""
+    bottomless = end_run(state._replace(evaluations=after.evaluations), UNBOUNDED)
     after = select(f == -jnp.inf, bottomless, after)
     return select(state.status == RUNNING, after, state)
 
 
-def ended(state: HASDState, code: int) -> HASDState:
-    """The run is over."""
+def end_run(state: HASDState, code: int) -> HASDState:
+    """The state with the run ended by that status."""
     return state._replace(status=jnp.full_like(state.status, code))
 
 
-def first(x0: Tree, L: Scalar | float | None, raise_L: bool) -> HASDState:
-    """Before anything was evaluated: x_0 is wanted."""
-    x = own(x0)
+def initial_state(x0: Tree, L: Scalar | float | None, raise_L: bool) -> HASDState:
+    """The state before the first evaluation, which asks for x_0."""
+    x = own_copy(x0)
     dtype = scalar_dtype(x)
 
     def number(value: float | Scalar) -> Scalar:
@@ -148,10 +148,10 @@ def first(x0: Tree, L: Scalar | float | None, raise_L: bool) -> HASDState:
         return jnp.array(value, jnp.int32)
 
     nan = float("nan")
-    if L is not None:  # a traced one may still be no constant: NaN is told at the first step
+    if L is not None:  # a traced L may be NaN, which the first step finds
         L = jnp.where((number(L) > 0.0) & jnp.isfinite(number(L)), number(L), nan)
-    search = fresh(dtype) if L is not None else None
-    mend = Mend(jnp.array(False), own(x), own(x), number(jnp.inf)) if L is not None and raise_L else None
+    search = new_search(dtype) if L is not None else None
+    mend = Mend(jnp.array(False), own_copy(x), own_copy(x), number(jnp.inf)) if L is not None and raise_L else None
     line = None
     if L is None:
         line = LineTree(
@@ -173,27 +173,27 @@ def first(x0: Tree, L: Scalar | float | None, raise_L: bool) -> HASDState:
         status=count(RUNNING),
         x=x,
         fun=number(nan),
-        y=own(x),
-        at=EvaluationTree(own(x), number(nan), mix(jnp.zeros_like, x), number(0.0), number(0.0)),
+        y=own_copy(x),
+        at=EvaluationTree(own_copy(x), number(nan), mix(jnp.zeros_like, x), number(0.0), number(0.0)),
         grad_norm=number(jnp.inf),
         grad_norm0=number(jnp.inf),
         L=number(nan if L is None else L),
         rho=number(1.0),
-        estimate=EstimateTree(own(x), number(0.0), number(0.0)),
+        estimate=EstimateTree(own_copy(x), number(0.0), number(0.0)),
         search=search,
         mend=mend,
         line=line,
     )
 
 
-def fresh(dtype: Any) -> SearchTree:
-    """A search about to begin, in the range of `hasd.search` (narrower where the numbers are)."""
+def new_search(dtype: Any) -> SearchTree:
+    """A new search, in the range of `hasd.search`, or the narrower one of coarser numbers."""
     reach = 2.0 ** (jnp.finfo(dtype).maxexp - 24)
     low, high = jnp.array(1.0 / reach, dtype), jnp.array(reach, dtype)
     return SearchTree(low, high, jnp.array(0, jnp.int32), jnp.array(0, jnp.int32), jnp.array(False))
 
 
-def aimed(gain: Scalar) -> Scalar:
+def first_rho(gain: Scalar) -> Scalar:
     """The rho a search starts from."""
     return AIM / gain**2
 
@@ -229,7 +229,7 @@ def cut(estimate: EstimateTree, a: Scalar, e: EvaluationTree, mu: Scalar | float
     return EstimateTree(v, estimate.weight + a, estimate.psi + gained - length * length / (2.0 * kappa_next))
 
 
-def exhausted(setting: Setting, e: EvaluationTree, L: Scalar) -> Scalar:
+def is_exhausted(setting: Setting, e: EvaluationTree, L: Scalar) -> Scalar:
     """Whether a step of size 1/L moves neither the point nor the value by more than their last digits."""
     small = 2.0 * e.eps * norm(e.x, setting.p) >= e.dual_norm / L
     return small & (e.eps * jnp.abs(e.f) >= 0.5 * e.dual_norm * (e.dual_norm / L)) & (e.dual_norm > 0.0)

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from . import backtracked, declared, inputs
-from .state import HASDState, Setting, first
+from .state import HASDState, Setting, initial_state
 from .trees import Tree, mix
 
 if TYPE_CHECKING:
@@ -39,11 +39,11 @@ def hasd(
     except ImportError as error:
         raise ImportError('hasd.jax.hasd needs optax: pip install "hasd[jax]"') from error
     p = inputs.exponent(p)
-    inputs.smoothness(L)
-    inputs.strong_convexity(mu)
+    inputs.check_smoothness(L)
+    inputs.check_strong_convexity(mu)
 
     def init(params: optax.Params) -> HASDState:
-        return first(params, L, raise_L)
+        return initial_state(params, L, raise_L)
 
     def update(
         updates: optax.Updates, state: optax.OptState, params: optax.Params | None = None, **extra: Any

@@ -15,8 +15,8 @@ Scalar: TypeAlias = jax.Array
 """An array of shape ()."""
 
 
-def own(tree: Tree) -> Tree:
-    """A copy of its own, as arrays whose dtype no later arithmetic changes; anything but real floats is refused."""
+def own_copy(tree: Tree) -> Tree:
+    """A copy as arrays with fixed dtypes; anything but real floating-point numbers is refused."""
 
     def leaf(x: Any) -> jax.Array:
         array = jnp.asarray(x)
@@ -28,7 +28,7 @@ def own(tree: Tree) -> Tree:
 
 
 def scalar_dtype(tree: Tree) -> Any:
-    """What scalars are kept in: the widest of the leaves, and at least float32."""
+    """The dtype of scalars: the widest of the leaves, and at least float32."""
     return jnp.result_type(jnp.float32, *jax.tree.leaves(tree))
 
 
@@ -59,8 +59,8 @@ def dot(x: Tree, y: Tree) -> Scalar:
     return total(lambda a, b: a * b, x, y)
 
 
-def largest(x: Tree) -> Scalar:
-    """max|x|; NaN where there is one."""
+def largest_size(x: Tree) -> Scalar:
+    """max|x|; NaN where an entry is NaN."""
     top = jnp.zeros((), scalar_dtype(x))
     for leaf in jax.tree.leaves(x):
         top = jnp.maximum(top, jnp.max(jnp.abs(leaf), initial=0.0).astype(top.dtype))
@@ -69,7 +69,7 @@ def largest(x: Tree) -> Scalar:
 
 def norm(x: Tree, q: float) -> Scalar:
     """||x||_q, scaled by max|x|: free of overflow and underflow."""
-    top = largest(x)
+    top = largest_size(x)
     if q == math.inf:
         return top
     proper = jnp.isfinite(top) & (top > 0.0)
@@ -95,7 +95,7 @@ def steepest(g: Tree, p: float, dual_norm: Scalar) -> Tree:
         return g
     if p == math.inf:
         return mix(lambda x: dual_norm * jnp.sign(x), g)
-    top = largest(g)
+    top = largest_size(g)
     q, scale = 1.0 / (p - 1.0), jnp.where(top > 0.0, top, 1.0)
     length = scale * (dual_norm / scale) ** (1.0 - q)
 

@@ -7,7 +7,7 @@ from dataclasses import fields
 from functools import partial
 from typing import Any
 
-from .._checks import parameters, unknown
+from .._checks import parameters, unknown_name_message
 from .._run.capabilities import traits_of_objective
 from .._run.problem import Method
 from .agd import AGD
@@ -38,7 +38,7 @@ REGISTRY: dict[str, Callable[..., Method]] = {
 }
 
 CHEAP_ROW = 48
-"""Entries a row below which a product with A costs no more than a pass over the subspace's images."""
+"""With fewer entries a row than this, a product with A costs no more than a pass over the subspace's images."""
 
 
 def choose(objective: Any) -> tuple[str, str]:
@@ -79,14 +79,14 @@ def _class_of(name: str) -> Any:
 
 
 def make(name: str, options: dict[str, Any], caller: Callable[..., Any]) -> Method:
-    """The method of that name with the options that its caller did not know; errors list what is known."""
+    """The method of that name with these options; errors list the names that are known."""
     if name not in REGISTRY:
         names = ("auto", *REGISTRY)
-        raise ValueError(unknown("method", name, names, f"the known ones are {', '.join(names)}"))
+        raise ValueError(unknown_name_message("method", name, names, f"the methods are: {', '.join(names)}"))
     known = options_of(name) if options else []
     for option in options:
         if option not in known:
-            takes = f"takes {', '.join(known)}" if known else "takes no options of its own"
+            some, none = f"the options of method {name!r} are: {', '.join(known)}", f"method {name!r} has no options"
             names = (*known, *parameters(caller))
-            raise TypeError(unknown("option", option, names, f"method {name!r} {takes}"))
+            raise TypeError(unknown_name_message("option", option, names, some if known else none))
     return REGISTRY[name](**options)

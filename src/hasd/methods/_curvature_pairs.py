@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from scipy.linalg.blas import dtrsv
 
-from .._math.arrays import Array, like, namespace, to_numpy
+from .._math.arrays import Array, convert_like, namespace, to_numpy
 from ..objectives._images import Small
 
 ROOM = 20
-"""Pairs that a store is made for at first: a larger memory gets more as it fills, not the machine's at once."""
+"""Pairs that a store has room for at first; with a larger memory it grows as it fills."""
 
 
 class PairStore:
@@ -31,8 +31,8 @@ class Pairs:
 
     H = c I + (S, c Y) M (S, c Y)^T, where M is made of triu(S^T Y) and Y^T Y, and c = <s, y>/<y, y> is the newest
     pair's: what the two loops compute, in three products (Byrd, Nocedal & Schnabel 1994, Theorem 2.2).
-    A pair is kept divided by ||y||, which H does not see: the squares in Y^T Y are then safe at any scale of f.
-    Gradients are measured in a unit that f's scale scales, a power of two: no bit of H g depends on that scale.
+    A pair is stored divided by ||y||, which leaves H as it is and keeps the squares in Y^T Y safe at any scale of f.
+    Gradients are divided by `unit`, a power of two that grows with f's scale, so that no bit of H g depends on it.
     """
 
     rows: Array  # s_0, y_0, s_1, y_1, ..., oldest first
@@ -42,7 +42,7 @@ class Pairs:
     end: int = 0  # the row of the store after our last
 
     def to_parts(self) -> dict[str, Any]:
-        """What it is made of: the buffer that it shares with later versions is nobody else's business."""
+        """Its fields without the buffer that it shares with later versions."""
         return {"rows": self.rows, "inner": self.inner, "unit": self.unit}
 
     def __len__(self) -> int:
@@ -64,7 +64,7 @@ class Pairs:
     def _with_rows(
         self, s: Array, y: Array, sizes: tuple[float, float], kept: int, memory: int
     ) -> tuple[Array, PairStore | None, int]:
-        """The last so many rows, then s and y over these sizes.  Appending to an old version copies: none changes."""
+        """The last `kept` rows, then s and y over these sizes.  Appending to an old version copies the buffer."""
         if type(s) is not np.ndarray:
             xp = namespace(s)
             new = xp.stack((s / sizes[0], y / sizes[1]))
@@ -81,7 +81,7 @@ class Pairs:
 
     @property
     def steepest(self) -> float:
-        """The largest curvature <y, y>/<s, y> among the pairs; 0 without."""
+        """The largest curvature <y, y>/<s, y> among the pairs; 0 without pairs."""
         return self.unit * float((self.inner[1].diagonal() / self.inner[0].diagonal()).max(initial=0.0))
 
     def times(self, g: Array) -> Array:
@@ -93,11 +93,11 @@ class Pairs:
         along = to_numpy(self.rows @ g).reshape(-1, 2)
         c = float(SY[-1, -1] / YY[-1, -1])
         shares = np.empty(along.shape)
-        alpha = dtrsv(SY, along[:, 0])  # that of the first loop
+        alpha = dtrsv(SY, along[:, 0])  # the alpha of the first loop
         shares[:, 1] = -c * alpha
-        # <y_i, c (g - Y alpha)>, the vector between the loops
+        # c (g - Y alpha) is the vector between the two loops; its products with the y_i enter here.
         shares[:, 0] = dtrsv(SY, SY.diagonal() * alpha - c * along[:, 1] - YY @ shares[:, 1], trans=1)
-        return like(like(shares.ravel(), self.rows) @ self.rows, g) + c * g
+        return convert_like(convert_like(shares.ravel(), self.rows) @ self.rows, g) + c * g
 
 
 NO_PAIRS = Pairs(None, np.zeros((2, 0, 0)))

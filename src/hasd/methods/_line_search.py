@@ -22,7 +22,7 @@ FARTHER = 10.0
 LOOKS = 30
 """Points looked at along a direction before it is given up."""
 EAGER, LEAP = 10, 2.0**9
-"""While f falls: looks each four times as far as the last; and how many times as far after these, 1e60 in all."""
+"""While f falls, EAGER looks go four times as far each, and later ones LEAP times as far: 1e60 in all."""
 
 
 class LineLook(NamedTuple):
@@ -39,8 +39,8 @@ class Line(Protocol):
 
     flat: float  # Wolfe's second constant: |slope| <= flat |slope at 0|
 
-    def first(self, slope: float, t: float) -> float:
-        """Where to look first, t being the quasi-Newton step's own length and slope that at 0."""
+    def first_length(self, slope: float, t: float) -> float:
+        """Where to look first; t is the quasi-Newton step's own length, slope the derivative at 0."""
         ...
 
     def look(self, t: float) -> LineLook:
@@ -61,7 +61,7 @@ class BlackBoxLine:
     d: Array
     flat: float = 0.9
 
-    def first(self, slope: float, t: float) -> float:
+    def first_length(self, slope: float, t: float) -> float:
         """The step's own length: nothing else is known."""
         return t
 
@@ -71,7 +71,7 @@ class BlackBoxLine:
         return LineLook(t, e.f, dot(e.g, self.d) if e.finite else math.nan, e)
 
     def take(self, look: LineLook) -> tuple[Evaluation, Point | None]:
-        """It is there already."""
+        """The evaluation that the look made."""
         assert isinstance(look.found, Evaluation)
         return look.found, None
 
@@ -88,7 +88,7 @@ class ImageLine:
     flat: float = 0.5
 
     def __post_init__(self) -> None:
-        """The image of the direction, and the ridge along it."""
+        """Compute the image of the direction, and the ridge's terms along it."""
         objective, x, d = self.problem.objective, self.x, self.d
         self.images: Images = objective.images()
         self.image = self.images.multiply(d)
@@ -99,8 +99,8 @@ class ImageLine:
         """The second derivative along the line at t = 0."""
         return self.images.bend(self.point, self.image) + self.bowl[2]
 
-    def first(self, slope: float, t: float) -> float:
-        """Newton's step along the line, as the curvature is known; where it may grow, not much farther than t."""
+    def first_length(self, slope: float, t: float) -> float:
+        """Newton's step along the line; where the curvature may change, at most `FARTHER` times t."""
         bend = self.bend()
         return -slope / bend if bend > 0.0 and (self.images.constant or FARTHER * t * bend > -slope) else FARTHER * t
 
@@ -117,12 +117,12 @@ class ImageLine:
         self.problem.oracle.charge()
         x, f = self.x + look.t * self.d, look.found.value
         g = self.images.gradient(look.found)
-        if self.ridge > 0.0:  # from x: the terms of `bowl` may be far larger than the ridge's value here
+        if self.ridge > 0.0:  # computed from x: the terms of `bowl` may be far larger, and cancel
             f, g = f + 0.5 * self.ridge * dot(x, x), g + self.ridge * x
         return self.problem.oracle.evaluation(x, f, g, self.image_doubt), look.found
 
 
-def evaluated(problem: Problem, x: Array, point: Point) -> Evaluation:
+def evaluate_image(problem: Problem, x: Array, point: Point) -> Evaluation:
     """f and its gradient at x from the image of x: one product with A^T."""
     ridge = problem.objective.ridge
     g = problem.objective.images().gradient(point) + ridge * x
@@ -132,9 +132,9 @@ def evaluated(problem: Problem, x: Array, point: Point) -> Evaluation:
 def wolfe(
     line: Line, f0: float, slope0: float, t: float, eps: float, faint: Callable[[], float] = lambda: 0.0
 ) -> tuple[LineLook | None, int]:
-    """A look with Wolfe's conditions, or the best one that decreases f; None where none does.
+    """A look that meets Wolfe's conditions, or the best one that decreases f; None where none does.  And the trials.
 
-    A slope of size `faint()` or less may be rounding, and then so may be that f falls.
+    A slope of size `faint()` or less may be rounding: then it does not prove that f falls.
     """
     if not slope0 < 0.0:
         return None, 0
@@ -151,7 +151,7 @@ def wolfe(
             high = LineLook(t, math.inf, math.nan, look.found)
         else:
             flat = abs(look.slope) <= -line.flat * slope0
-            # at rounding level the slope decides (Hager & Zhang's approximate condition)
+            # At rounding level the slope decides (Hager & Zhang's approximate condition).
             decreased = look.f <= f0 + ARMIJO * t * slope0 + (noise if flat else 0.0)
             if decreased and flat:
                 return look, trials
@@ -163,8 +163,8 @@ def wolfe(
                 high = look
         if high is not None and high.t - low.t <= 1e-12 * high.t:
             break
-        t = _farther(low, slope0, trials) if high is None else _between(low, high)
-    if high is None:  # still falling, dozens of orders of magnitude farther on
+        t = _point_beyond(low, slope0, trials) if high is None else _point_between(low, high)
+    if high is None:  # f still falls, dozens of orders of magnitude away
         seen = f0 - low.f > rounding(f0, low.f, eps=eps)
         if seen and -slope0 > faint():
             raise Stop(Status.UNBOUNDED)
@@ -172,16 +172,16 @@ def wolfe(
     return best, trials
 
 
-def _farther(low: LineLook, slope0: float, trials: int) -> float:
-    """Beyond low, where f still falls: in the end to where its slope vanishes if it goes on changing as it did."""
+def _point_beyond(low: LineLook, slope0: float, trials: int) -> float:
+    """The next t beyond low, where f still falls; after `EAGER` trials where a linear slope would vanish."""
     if trials <= EAGER:
         return 4.0 * low.t
     risen = low.slope - slope0
     return (max(-slope0 / risen, 4.0) if risen > -1e-8 * slope0 else LEAP) * low.t
 
 
-def _between(low: LineLook, high: LineLook) -> float:
-    """The minimiser of the cubic through both ends, kept off them."""
+def _point_between(low: LineLook, high: LineLook) -> float:
+    """The minimiser of the cubic through both ends, kept away from the ends."""
     width = high.t - low.t
     if not math.isfinite(high.f) or math.isnan(high.slope):
         return low.t + 0.1 * width

@@ -11,9 +11,9 @@ from .._math.geometry import Array, norm2
 from ..objectives._images import Basis, ColumnStore, Images, Small
 
 DEPENDENT = 1e-8
-"""A direction with less than this part outside the span is in it."""
+"""A direction of which less than this part lies outside the span counts as inside."""
 ENOUGH = 0.7
-"""Where more than this part of a direction is left outside, once is enough to make it orthogonal (Kahan)."""
+"""Where more than this part of a direction is left after one orthogonalisation, a second is not needed (Kahan)."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Span:
 
     @classmethod
     def empty(cls, images: Images, x: Array, room: int) -> Span:
-        """No direction in x's space yet, room for so many."""
+        """A span without directions in x's space, with room for so many."""
         return cls(Basis(ColumnStore(room, x.shape[0], x), 0), images.basis(room))
 
     @property
@@ -40,33 +40,33 @@ class Span:
         return self.S.store.room >= self.S.store.array.shape[0]
 
     def split(self, vector: Array) -> tuple[Small, Array, float]:
-        """Coordinates of the vector in the span, the unit vector of what is left, and how much that is."""
+        """The vector's coordinates in the span, and direction and length of the part outside."""
         S = self.S
-        h = S.along(vector)
+        h = S.inner_products(vector)
         rest = vector - S.expand(h)
         left = norm2(rest)
-        if left < ENOUGH * norm2(vector):  # twice is
-            again = S.along(rest)
+        if left < ENOUGH * norm2(vector):  # two orthogonalisations are always enough
+            again = S.inner_products(rest)
             rest -= S.expand(again)
             h, left = h + again, norm2(rest)
         return h, rest / left if left > 0.0 else rest, left
 
     def with_direction(self, images: Images, vector: Array) -> tuple[Span, Small]:
-        """The span with the vector in it, and its coordinates; one product, none where it was there already."""
+        """The span extended by the vector, and its coordinates; one product, none where the span had it already."""
         h, q, left = self.split(vector)
         if left <= DEPENDENT * norm2(vector):
             return self, h
         return Span(self.S.append(q), images.append(self.W, images.multiply(q)), self.steps), np.append(h, left)
 
     def remember(self, images: Images, step: Small, apart: Small, most: int) -> tuple[Span, Small]:
-        """Note a step; where fewer than two of `most` places are left, keep v - x and the last steps, half as many.
+        """Add a step; where fewer than two of `most` places are left, keep only v - x and half as many last steps.
 
-        `apart` holds the coordinates of v - x, which stays in the span for the rate's sake; those it has afterwards are
-        returned.  Two: an iteration brings g and s_p(g).  A span that may be the whole space is never cut down.
+        `apart` holds the coordinates of v - x, which the rate needs in the span; its new coordinates are returned.
+        Two places, because an iteration adds g and s_p(g).  A span that may be the whole space is never cut down.
         """
         if self.grows:
             return self, apart
-        steps = (*self.steps, step)  # older ones are shorter: they know nothing of later directions
+        steps = (*self.steps, step)  # older ones have fewer coordinates: later directions were added after them
         if self.k + 2 <= most:
             return Span(self.S, self.W, steps[-most:]), apart
         wanted = ([apart] if apart.any() else []) + list(reversed(steps))

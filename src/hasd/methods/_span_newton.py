@@ -24,18 +24,18 @@ from ._span import Span
 FLOOR = 1e-12
 """Curvature below this part of the largest is rounding."""
 SHORT, LONG = 0.2, 0.7
-"""Steps shorter than the one raise the damping, longer than the other lower it."""
+"""Steps shorter than SHORT raise the damping, steps longer than LONG lower it."""
 FLAT = 0.3
 """A step is taken once the derivative along it has fallen to this part of the first."""
 LOOKS = 20
 """Points looked at along a direction before the best one is taken."""
 SOLVED, BEGUN = 0.1, 0.6
-"""The gradient in the span has fallen enough; the same in a span that grows to the whole space, where no direction is
-ever dropped and it pays to widen the span first."""
+"""The share of its first size to which the gradient in the span must fall: SOLVED, or BEGUN in a span that grows to
+the whole space, where no direction is ever dropped and it pays to widen the span first."""
 FAR = 16.0
-"""The first look is at most so many times the size of z away: where curvature has vanished, Newton's step is absurd."""
+"""The first look is at most so many times the size of z away: without curvature Newton's step is far too long."""
 ENDLESS = 1e9
-"""How far to look ahead, in sizes of z, where curvature has vanished and f falls without end."""
+"""How far to look, in sizes of z, where the curvature has vanished, to see whether f falls without end."""
 MOST = 40
 """Points looked at before a direction is given up."""
 SLOW = 0.505
@@ -64,8 +64,8 @@ class Ridge:
 
     @classmethod
     def near(cls, mu: float, x: Array, S: Basis) -> Ridge:
-        """Around x, in the coordinates of S's orthonormal columns."""
-        return cls(mu, dot(x, x), S.along(x)) if mu > 0.0 else cls(0.0, 0.0, np.zeros(S.k))
+        """The ridge around x, in the coordinates of S's orthonormal columns."""
+        return cls(mu, dot(x, x), S.inner_products(x)) if mu > 0.0 else cls(0.0, 0.0, np.zeros(S.k))
 
     def value(self, c: Small) -> float:
         """Its value."""
@@ -104,7 +104,7 @@ def minimise(images: Images, span: Span, place: Place, ridge: Ridge, gradient: S
 
 
 def direction(H: Small, gradient: Small, damping: float) -> Small:
-    """-(H + damping I)^{-1} gradient, with curvature that is rounding taken for none."""
+    """-(H + damping I)^{-1} gradient; curvature at rounding level is taken for 0."""
     top = float(H.diagonal().max(initial=0.0))
     if not (top > 0.0 and math.isfinite(top)):
         return -gradient
@@ -120,7 +120,7 @@ class RayLook(NamedTuple):
     t: float
     f: float
     derivative: float
-    point: Any  # a Point; None of an end of a bracket
+    point: Any  # a Point; None at the ends of a bracket
 
 
 @dataclass(frozen=True)
@@ -158,7 +158,7 @@ def search(ray: Ray, slope: float, H: Small, size: float, faint: float) -> Place
     for looks in range(1, MOST + 1):
         look = ray.look(t)
         flat = abs(look.derivative) <= FLAT * -slope
-        # At rounding level the slope decides: it has fallen, whatever the last digits of f say.
+        # At rounding level the slope decides, not the last digits of f.
         if (look.f < place.f and (best is None or look.f < best.f)) or (
             flat and look.f <= place.f + rounding(place.f, look.f)
         ):
@@ -176,17 +176,17 @@ def search(ray: Ray, slope: float, H: Small, size: float, faint: float) -> Place
             low = look._replace(point=None)
         if high.t - low.t <= 1e-14 * high.t:
             break
-        t, width = _between(low, high, width, ray.newton(look))
-    return _taken(place, best, ray.step, float(H.diagonal().max(initial=0.0)) / size)
+        t, width = _point_between(low, high, width, ray.newton(look))
+    return _take_best(place, best, ray.step, float(H.diagonal().max(initial=0.0)) / size)
 
 
 def _refuse_endless(ray: Ray, t: float) -> None:
-    """Where curvature has vanished, look far ahead: f that still falls there has no minimum that could be computed."""
+    """Where the curvature has vanished, look far ahead, and stop where f still falls there: no minimum is in reach."""
     if ray.ridge.mu == 0.0 and ray.look(t).derivative < 0.0:  # a ridge bounds f
         raise Stop(Status.UNBOUNDED)
 
 
-def _taken(place: Place, best: RayLook | None, step: Small, top: float) -> Place:
+def _take_best(place: Place, best: RayLook | None, step: Small, top: float) -> Place:
     """The place after the best look; where there is none, the same place with more damping."""
     damping = place.damping
     if best is None:
@@ -198,7 +198,7 @@ def _taken(place: Place, best: RayLook | None, step: Small, top: float) -> Place
     return Place(place.c + best.t * step, best.point, best.f, damping, True)
 
 
-def _between(low: RayLook, high: RayLook, width: float, newton: float) -> tuple[float, float]:
+def _point_between(low: RayLook, high: RayLook, width: float, newton: float) -> tuple[float, float]:
     """The next t in a bracket: Newton's, the secant's, or the middle where the bracket shrinks too slowly."""
     gap = high.t - low.t
     t = newton

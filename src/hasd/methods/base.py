@@ -14,7 +14,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from .._math.arrays import Array, largest
+from .._math.arrays import Array, largest_size
 from .._math.estimate import Estimate, rounding
 from .._math.evaluation import Evaluation
 from .._math.geometry import dot, lift
@@ -24,11 +24,11 @@ from .._run.record import S
 from .._run.status import Status, Stop
 
 IDLE = 25
-"""Iterations in a row in which neither f nor ||g|| falls, after which there is nothing more to gain."""
+"""After so many iterations in a row in which neither f nor ||g|| falls, the run is at machine precision."""
 
 
 BLURRED = 100
-"""Iterations in a row in which the gradient is nothing but rounding, after which f may fall for ever without an end."""
+"""After so many iterations in a row in which the gradient is only rounding, the run ends: f might fall for ever."""
 
 
 def first_state(problem: Problem, start: Evaluation, mu: float = 0.0) -> dict[str, Any]:
@@ -52,12 +52,12 @@ class Standing(NamedTuple):
     """How a descent stands: it is at machine precision where neither f nor the gradient falls any more."""
 
     lowest: float = math.inf  # the least f
-    least: float = math.inf  # the least ||g||, but for a tenth
+    least: float = math.inf  # the least ||g||; a fall of less than a tenth is not counted
     idle: int = 0  # iterations since either fell
     blurred: int = 0  # iterations since the gradient was larger than what it may be off by
 
-    def after(self, e: Evaluation, dg: float = 0.0) -> Standing:
-        """With one more iterate, whose gradient may be off by dg."""
+    def with_iterate(self, e: Evaluation, dg: float = 0.0) -> Standing:
+        """The standing after one more iterate, whose gradient may be off by dg."""
         fell = e.f < self.lowest or e.norm2 < 0.9 * self.least
         idle, blurred = 0 if fell else self.idle + 1, 0 if e.norm2 > dg else self.blurred + 1
         if idle == IDLE or blurred == BLURRED:
@@ -105,7 +105,7 @@ class Descent:
     L: float  # the constant that was accepted
     local: float  # curvature measured along the step: the L that would just have passed
     trials: int  # stepsizes tried
-    spoilt: float = 1.0  # the factor by which non-finite trials raised L: no news about the function
+    spoilt: float = 1.0  # the factor by which non-finite trials raised L; it says nothing about f
 
     @property
     def L_next(self) -> float:
@@ -119,7 +119,7 @@ class Descent:
 
 
 def evaluate_near(problem: Problem, y: Array, x: Array) -> tuple[Evaluation, int]:
-    """The evaluation at y, or where that is not finite at points halved towards x; with the trials it took."""
+    """The evaluation at y, or while that is not finite at points ever closer to x; and the number of trials."""
     for trial in range(1, NONFINITE_LIMIT + 1):
         e = problem.oracle.evaluate(y)
         if e.finite:
@@ -140,12 +140,12 @@ def descend(problem: Problem, e: Evaluation, L: float, *, gradient: bool = False
     first = math.isnan(L)
     if first:
         L = N / max(1.0, problem.geometry.norm(e.x))
-    L = max(L, math.ulp(0.0))  # a curvature below all numbers is not 0
+    L = max(L, math.ulp(0.0))  # an L that underflowed to 0 is taken for the smallest number
     if N == 0.0:
         return Descent(e.x, e.f, e, L, L, 1)
-    if exhausted(problem, e, L):
+    if is_exhausted(problem, e, L):
         raise Stop(Status.PRECISION)
-    best: Descent | None = None  # an accepted first step that a longer one is to beat
+    best: Descent | None = None  # an accepted first step, while a longer one is tried
     nonfinite, spoilt = 0, 1.0
     for trials in range(1, 200):
         x = e.x - s / L
@@ -168,7 +168,7 @@ def descend(problem: Problem, e: Evaluation, L: float, *, gradient: bool = False
             if best is not None:
                 return best
             first, L = False, min(max(2.0 * L, trial.local), 1024.0 * L)
-            if largest(s / L) <= e.eps * e.eps * largest(e.x):
+            if largest_size(s / L) <= e.eps * e.eps * largest_size(e.x):
                 raise Stop(Status.PRECISION)
         elif best is not None and trial.f >= best.f:
             return best
@@ -206,7 +206,7 @@ def _descends(problem: Problem, e: Evaluation, trial: Descent, s: Array, N: floa
     return there.finite and dot(there.g, s / N) >= 0.0
 
 
-def exhausted(problem: Problem, e: Evaluation, L: float) -> bool:
+def is_exhausted(problem: Problem, e: Evaluation, L: float) -> bool:
     """Whether a step of size 1/L from e moves neither the point nor the value by more than their last digits."""
     N = problem.dual_norm(e)
     small = 2.0 * e.eps * problem.geometry.norm(e.x) >= N / L

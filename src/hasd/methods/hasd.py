@@ -30,7 +30,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from .._checks import flag
+from .._checks import check_flag
 from .._math.estimate import Estimate, increment, observed_smoothness
 from .._math.evaluation import Evaluation
 from .._math.geometry import unit
@@ -82,9 +82,9 @@ class HASDMethod:
     default_p: float = math.inf
 
     def __post_init__(self) -> None:
-        """Refuse flags that are none, and a rho that is not positive."""
-        flag("raise_L", self.raise_L)
-        flag("restart", self.restart)
+        """Refuse flags that are not True or False, and a rho that is not positive."""
+        check_flag("raise_L", self.raise_L)
+        check_flag("restart", self.restart)
         if self.rho is not None:
             object.__setattr__(self, "rho", as_scalar(self.rho, "rho", "> 0", lambda rho: rho > 0.0))
 
@@ -96,7 +96,7 @@ class HASDMethod:
         """One iteration."""
         if state.at.norm2 == 0.0:
             raise Stop(Status.CONVERGED)
-        move = self._declared(problem, state) if problem.L else self._backtracked(problem, state)
+        move = self._move_with_declared(problem, state) if problem.L else self._move_with_backtracking(problem, state)
         step, cut = move.step, move.estimate.cut(move.a, move.e)
         own = {
             "x": step.x,
@@ -109,11 +109,11 @@ class HASDMethod:
         }
         moved = advance(problem, state, move.e, cut, move.trials, **own)
         if problem.L is None and self.restart and moved.fun > state.fun:
-            return _anew(moved)
+            return _new_epoch(moved)
         return moved
 
-    def _declared(self, problem: Problem, state: State) -> Move:
-        """The search on rho; repeated with a larger L where the new gradient disproves the old one."""
+    def _move_with_declared(self, problem: Problem, state: State) -> Move:
+        """Search rho, and search again with a larger L while the new gradient disproves the old L."""
         L, note, trials = max(state.L, problem.L or 0.0), state.note, 0
         while True:
             found = self._search(problem, state, L)
@@ -125,7 +125,7 @@ class HASDMethod:
             if seen <= L * (1.0 + 1e-9):
                 return Move(a, e, descend(problem, e, L), state.estimate, found.u, trials, note)
             L = max(seen, 1.1 * L)
-            state = _mended(problem, state)
+            state = _repair_estimate(problem, state)
             note = f"The declared L = {problem.L:g} is too small for this function; it was raised to {L:.6g}."
 
     def _search(self, problem: Problem, state: State, L: float) -> Found[Trial]:
@@ -146,13 +146,13 @@ class HASDMethod:
         if self.rho is not None:
             c, trial = residual(self.rho)
             return Found(self.rho, c, None if math.isnan(c) else trial, 1, Ending.FOUND)
-        if state.iteration == 0:  # nothing to aim for: the smallest admissible rho can be read off
+        if state.iteration == 0:  # y_0 does not depend on rho: take the smallest admissible one
             rho = WINDOW[0] / problem.gain(state.at) ** 2
             return Found(rho, WINDOW[0], residual(rho)[1], 1, Ending.FOUND)
         return search(residual, AIM / state.gain**2, WINDOW, target=AIM)
 
-    def _backtracked(self, problem: Problem, state: State) -> Move:
-        """The largest certified weight; y anew with a larger rho while the weight falls short of the rule's."""
+    def _move_with_backtracking(self, problem: Problem, state: State) -> Move:
+        """Take the largest certified weight; while it is below half the rule's, try y with a larger rho."""
         estimate, L = state.estimate, state.L_next
         rho = state.rho if state.iteration else 1.0 / problem.gain(state.at) ** 2
         for trials in range(1, NONFINITE_LIMIT + 1):
@@ -168,7 +168,7 @@ class HASDMethod:
             rule = weight(estimate, step.L, max(rho, safe))
             a = estimate.largest_root(e, step.f)
             enough = a >= 0.5 * rule
-            if enough or (rho >= safe and L >= step.L):  # the latter: the proof gives the rule where rounding hides it
+            if enough or (rho >= safe and L >= step.L):  # then the proof gives the rule, and rounding hid it
                 a = a if enough else rule
                 A = estimate.weight + a
                 scale = unit(A)  # as in Estimate.share
@@ -178,19 +178,19 @@ class HASDMethod:
         raise Stop(Status.NONFINITE)
 
 
-def _anew(state: State) -> State:
+def _new_epoch(state: State) -> State:
     """A new epoch at x_t; what the old one certified is kept."""
     retired = state.estimate.certificate(state.origin)
     estimate = Estimate.around(state.x, state.estimate.mu)
     return replace(state, estimate=estimate, certificates=(*state.certificates, retired)[-KEPT:])
 
 
-def _mended(problem: Problem, state: State) -> State:
-    """After L proved too small f(x_t) may exceed what was promised: scale the cuts until A_t f(x_t) <= min psi_t again.
+def _repair_estimate(problem: Problem, state: State) -> State:
+    """Scale the cuts so that A_t f(x_t) <= min psi_t holds again: with too small an L, f(x_t) may be too high for it.
 
-    Where no scale does, begin anew at the best point seen.
+    Where no scale is enough, begin a new epoch at the best point seen.
     """
-    estimate = state.estimate.rescaled(problem.oracle.value(state.x))
+    estimate = state.estimate.rescale(problem.oracle.value(state.x))
     if estimate.weight > 0.0 or problem.oracle.best is None:
         return replace(state, estimate=estimate)
     x = problem.oracle.best.x

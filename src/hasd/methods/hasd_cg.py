@@ -8,8 +8,8 @@ Guarantee.  x_t minimises f over x_0 + span{g_0, ..., g_{t-1}}, which v_t is in:
             search's coupling point is x_t, and f(x_T) - f* <= 2 L_2 R^2/T^2 beside the linear rate of conjugate
             gradients.  In floating point these orthogonalities fade; A_t f(x_t) <= min psi_t, hence
             f(x_T) - f* <= R^2/(2 A_T), is kept by the choice of a whatever the directions are.
-Numerics.   The gradient's own recursion is what keeps conjugate gradients fast, and what would have it fall for ever:
-            it is compared with the gradient made from x on a schedule and whenever it has fallen by much, and replaced
+Numerics.   The recursion for the gradient keeps conjugate gradients fast, but in it the gradient falls for ever.  It is
+            compared with the gradient computed from x, on a schedule and whenever it has fallen by much, and replaced
             only where they disagree.
 Reference.  Hestenes & Stiefel (1952); AGMsDR (Nesterov, Gasnikov, Guminov, Dvurechensky 2020) for the root.
 
@@ -26,7 +26,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from .._math.doubt import smallest
+from .._math.doubt import smallest_number
 from .._math.estimate import rounding
 from .._math.evaluation import Evaluation
 from .._math.geometry import Array, dot, norm2, unit
@@ -34,13 +34,13 @@ from .._run.problem import Problem
 from .._run.record import State
 from .._run.status import Status, Stop
 from ..objectives._images import Images, Point
-from ._line_search import ImageLine, evaluated
+from ._line_search import ImageLine, evaluate_image
 from .base import UNTRIED, Standing, add_cut, advance, evaluate_anew, first_state
 
 REFRESH, FALLEN = 100, 0.03
-"""Iterations, and the fall of ||g||, after which the gradient is compared with one made anew from x."""
+"""After so many iterations, or such a fall of ||g||, the gradient is compared with one computed from x."""
 DRIFT = 0.1
-"""Where they differ by more than this part, the new one is taken and the directions start anew."""
+"""Where they differ by more than this part, the one from x is taken, and the next direction is its negative."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -48,10 +48,10 @@ class CGState(State):
     """A state with its image and the direction that led to it."""
 
     point: Point = None  # type: ignore[assignment]  # phi expanded at A x_t - b
-    direction: Array | None = None  # None: the next one is -g; in units of the first gradient's size
+    direction: Array | None = None  # None: the next one is -g; divided by the first gradient's size
     last: float = math.nan  # ||g_{t-1}||, which the direction was made with
     age: int = 0  # iterations since the gradient was compared with x's own
-    compared: float = math.nan  # ||g|| then
+    compared: float = math.nan  # ||g|| at that comparison
     steepest: float = 0.0  # the largest curvature met along a direction
     standing: Standing = UNTRIED
 
@@ -78,44 +78,44 @@ class HASDCG:
         """One iteration."""
         assert isinstance(state, CGState)
         e = state.at
-        d = -unit(state.grad_norm0) * e.g  # a power of two: only the squares below feel it, which are safe at any scale
+        d = -unit(state.grad_norm0) * e.g  # scaled by a power of two: its squares neither overflow nor underflow
         if state.direction is not None:
             ratio = e.norm2 / state.last
             d += (ratio * ratio) * state.direction
         slope = dot(e.g, d)
         if not slope < 0.0:
-            return self._anew(problem, state)
+            return self._restart(problem, state)
         line = ImageLine(problem, e.x, d, state.point, e.doubt.image)
         bend, size = line.bend(), norm2(d)
         least = e.eps * state.steepest * size * size
-        lost = 4.0 * e.x.shape[0] * (1.0 + size) * smallest(e.eps)  # products that underflow say nothing of curvature
+        lost = 4.0 * e.x.shape[0] * (1.0 + size) * smallest_number(e.eps)  # products that underflow say nothing of curvature
         flat = not bend > least and (state.steepest == 0.0 or least > lost)
         if flat and not problem.bounded_below and -slope / size > e.dg(state.steepest):
             raise Stop(Status.UNBOUNDED)
         if not bend > 0.0:
-            return self._anew(problem, state)
+            return self._restart(problem, state)
         look = line.look(-slope / bend)
         if not look.f <= e.f + rounding(e.f, look.f, eps=e.eps):
-            return self._anew(problem, state)
+            return self._restart(problem, state)
         there, point = line.take(look)
         estimate = add_cut(state.estimate, e, there.f)
         steepest = max(state.steepest, bend / size / size)
         kept = {"point": point, "direction": d, "last": e.norm2, "age": state.age + 1, "steepest": steepest}
-        moved = advance(problem, state, there, estimate, 1, standing=state.standing.after(there), **kept)
+        moved = advance(problem, state, there, estimate, 1, standing=state.standing.with_iterate(there), **kept)
         due = moved.age >= REFRESH or there.norm2 <= FALLEN * state.compared
-        return compared(problem, moved) if due else moved
+        return recheck_gradient(problem, moved) if due else moved
 
-    def _anew(self, problem: Problem, state: CGState) -> CGState:
-        """No decrease: from the gradient alone; where that is what failed, the end."""
+    def _restart(self, problem: Problem, state: CGState) -> CGState:
+        """Try again along the gradient, as f did not decrease; where that was the direction, the run ends."""
         if state.direction is None:
             raise Stop(Status.PRECISION)
-        return self.step(problem, compared(problem, replace(state, direction=None)))
+        return self.step(problem, recheck_gradient(problem, replace(state, direction=None)))
 
 
-def compared(problem: Problem, state: CGState) -> CGState:
-    """The gradient from x_t, one product with H or two with A; where it disagrees it is taken, with its image."""
+def recheck_gradient(problem: Problem, state: CGState) -> CGState:
+    """Compute the gradient from x_t (one product with H or two with A); where the old one disagrees, replace it."""
     point = problem.objective.images().at(state.x)
-    e = evaluated(problem, state.x, point)
+    e = evaluate_image(problem, state.x, point)
     if norm2(e.g - state.at.g) <= DRIFT * state.at.norm2:
         return replace(state, age=0, compared=state.at.norm2)
     fresh = {"point": point, "fun": e.f, "at": e, "grad_norm": problem.dual_norm(e)}

@@ -25,7 +25,7 @@ import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from .._checks import word
+from .._checks import check_word
 from .._math.estimate import increment, rounding
 from .._math.evaluation import Evaluation
 from .._math.geometry import dot, lift
@@ -33,7 +33,7 @@ from .._math.search import NONFINITE_LIMIT, Ending, Found, search
 from .._run.problem import Problem
 from .._run.record import State
 from .._run.status import Status, Stop
-from .base import advance, exhausted, first_state
+from .base import advance, first_state, is_exhausted
 
 CONSTANT = 18.0
 """a^2 = A_{t+1}/(18 L rho): Algorithm 1."""
@@ -50,7 +50,7 @@ class Trial(NamedTuple):
     a: float  # its weight
     e: Evaluation  # at x_{t+1}
     L: float  # the constant the step was made with
-    spoilt: float  # the factor in it that is owed to non-finite trials
+    spoilt: float  # the factor in it that is due to non-finite trials
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class HASDPaper:
 
     def __post_init__(self) -> None:
         """Refuse an unknown search."""
-        word("search", self.search, SEARCHES)
+        check_word("search", self.search, SEARCHES)
 
     def init(self, problem: Problem, start: Evaluation) -> State:
         """A_0 = 0, psi_0 = 1/2 ||x - x_0||^2."""
@@ -71,20 +71,20 @@ class HASDPaper:
 
     def step(self, problem: Problem, state: State) -> State:
         """One iteration of the for loop."""
-        found = self._first(problem, state) if state.weight == 0.0 else self._search(problem, state)
+        found = self._first_trial(problem, state) if state.weight == 0.0 else self._search(problem, state)
         if found.payload is None:
             raise Stop(Status.NONFINITE)
         a, e, L, spoilt = found.payload
         jumped = "The search for rho met a jump of the residual; the side that keeps Lemma 2 was taken."
         own = {
             "L": L,
-            "L_next": problem.L or 0.9 * L / spoilt,  # slowly down; Lemma 1's inequality brings it up again
+            "L_next": problem.L or 0.9 * L / spoilt,  # L falls slowly; Lemma 1's inequality raises it again
             "rho": found.u,
             "note": jumped if found.ending is Ending.JUMP else state.note,
         }
         return advance(problem, state, e, state.estimate.cut(a, e), found.trials, **own)  # line 4
 
-    def _first(self, problem: Problem, state: State) -> Found[Trial]:
+    def _first_trial(self, problem: Problem, state: State) -> Found[Trial]:
         """A_0 = 0: y_0 = x_0 and x_1 do not depend on rho, so rho_0 is read off x_1."""
         e, L, spoilt = self._descend(problem, state.at, state.L_next)
         rho = 1.0 / problem.gain(e) ** 2
@@ -123,13 +123,13 @@ class HASDPaper:
         return search(residual, rho_of(0.5), WINDOW, bisect=bisect)
 
     def _descend(self, problem: Problem, y: Evaluation, L: float) -> tuple[Evaluation, float, float]:
-        """x+ = y - s_p(g)/(2L), the L that is enough for Lemma 1, and its factor owed to non-finite trials."""
+        """x+ = y - s_p(g)/(2L), an L for which Lemma 1 holds, and the factor in it due to non-finite trials."""
         geometry = problem.geometry
         if math.isnan(L):
             L = geometry.dual_norm(y.g) / (2.0 * max(1.0, geometry.norm(y.x)))
-        L = max(L, math.ulp(0.0))  # a curvature below all numbers is not 0
+        L = max(L, math.ulp(0.0))  # an L that underflowed to 0 is taken for the smallest number
         s, nonfinite, spoilt = geometry.steepest(y.g), 0, 1.0
-        if exhausted(problem, y, 2.0 * L):
+        if is_exhausted(problem, y, 2.0 * L):
             raise Stop(Status.PRECISION)
         while nonfinite < NONFINITE_LIMIT:
             e = problem.oracle.evaluate(y.x - s / (2.0 * L))  # Eq. (update)

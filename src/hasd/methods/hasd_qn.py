@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar
 
-from .._checks import whole
+from .._checks import check_whole
 from .._math.evaluation import Evaluation
 from .._math.geometry import Array, dot, norm2
 from .._run.problem import Problem
@@ -31,14 +31,14 @@ from .._run.record import State
 from .._run.status import Status, Stop
 from ..objectives._images import Point
 from ._curvature_pairs import NO_PAIRS, Pairs
-from ._line_search import BlackBoxLine, ImageLine, Line, evaluated, wolfe
+from ._line_search import BlackBoxLine, ImageLine, Line, evaluate_image, wolfe
 from .base import IDLE, UNTRIED, Standing, add_cut, advance, evaluate_anew, first_state
 
 VAST = 1e15
-"""Times |f(x_0)|, and its square times the size of x_0, beyond which a run may be called endless.  Where the gradient
-has been nothing but rounding for a while, or no step is found, so many times the size of x_0 is far enough."""
+"""A run may be called endless where |f| > VAST |f(x_0)| and x is VAST^2 times the size of x_0 away from x_0.  Where the
+gradient has been nothing but rounding for a while, or no step is found, VAST times is far enough."""
 REFRESH = 100
-"""Iterations after which a cached image is made anew from x."""
+"""Iterations after which a cached image is computed again from x."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -65,7 +65,7 @@ class HASDQN:
 
     def __post_init__(self) -> None:
         """Refuse a memory below one."""
-        whole("memory", self.memory, least=1)
+        check_whole("memory", self.memory, least=1)
 
     def init(self, problem: Problem, start: Evaluation) -> QNState:
         """No pairs yet."""
@@ -73,25 +73,27 @@ class HASDQN:
         return QNState(**first_state(problem, start, problem.mu), point=point, first=start.f)
 
     def step(self, problem: Problem, state: State) -> QNState:
-        """One iteration: from the pairs kept, and where that direction fails from the gradient alone."""
+        """One iteration along the quasi-Newton direction; where that fails, along the negative gradient."""
         assert isinstance(state, QNState)
         e = state.at
-        if _endless(state):
+        if _falls_endlessly(state):
             raise Stop(Status.UNBOUNDED)
         for pairs in (state.pairs, NO_PAIRS) if state.pairs else (NO_PAIRS,):
-            d = -pairs.times(e.g) if pairs else e.g / -e.norm2  # of length 1: its slope is no square of g
+            d = -pairs.times(e.g) if pairs else e.g / -e.norm2  # of length 1, so that no square of ||g|| is taken
             slope = dot(e.g, d)
             line: Line
             if state.point is None:
                 line = BlackBoxLine(problem, e.x, d)
             else:
                 line = ImageLine(problem, e.x, d, state.point, e.doubt.image)
-            look, trials = wolfe(line, e.f, slope, line.first(slope, 1.0), e.eps, partial(_faint, state, d))
+            look, trials = wolfe(
+                line, e.f, slope, line.first_length(slope, 1.0), e.eps, partial(_slope_noise, state, d)
+            )
             if look is not None:
                 return self._next(problem, state, pairs, *line.take(look), trials)
         if state.age > 0 and state.point is not None:
-            return self.step(problem, _refreshed(problem, state))
-        raise Stop(Status.UNBOUNDED if _endless(state, stuck=True) else Status.PRECISION)
+            return self.step(problem, _refresh_image(problem, state))
+        raise Stop(Status.UNBOUNDED if _falls_endlessly(state, stuck=True) else Status.PRECISION)
 
     def _next(
         self, problem: Problem, state: QNState, pairs: Pairs, there: Evaluation, point: Point | None, trials: int
@@ -102,21 +104,21 @@ class HASDQN:
         if dot(s, y) > e.eps * norm2(s) * size:
             pairs = pairs.append(s, y, size, self.memory)
         estimate = add_cut(state.estimate, e, there.f)
-        standing = state.standing.after(there, there.dg(pairs.steepest))
+        standing = state.standing.with_iterate(there, there.dg(pairs.steepest))
         kept = {"pairs": pairs, "point": point, "age": state.age + 1, "standing": standing}
         moved = advance(problem, state, there, estimate, trials, **kept)
-        return _refreshed(problem, moved) if point is not None and moved.age >= REFRESH else moved
+        return _refresh_image(problem, moved) if point is not None and moved.age >= REFRESH else moved
 
 
-def _faint(state: QNState, d: Array) -> float:
-    """The slope along d that the gradient's rounding explains."""
+def _slope_noise(state: QNState, d: Array) -> float:
+    """How large a slope along d the gradient's rounding explains."""
     return state.at.dg(state.pairs.steepest) * norm2(d)
 
 
-def _endless(state: QNState, stuck: bool = False) -> bool:
-    """Whether f, farther away than any minimiser is looked for, falls as steeply as on the whole way from x_0.
+def _falls_endlessly(state: QNState, stuck: bool = False) -> bool:
+    """Whether f, very far from x_0, still falls as steeply as on the whole way from x_0.
 
-    Where a convex f flattens towards a minimiser, its slope there is well below the mean; Wolfe's conditions see to it.
+    Where a convex f flattens towards a minimiser, Wolfe's conditions bring its slope well below the mean one.
     """
     e = state.at
     if not abs(e.f) > VAST * abs(state.first):
@@ -127,8 +129,8 @@ def _endless(state: QNState, stuck: bool = False) -> bool:
     return far > enough * max(1.0, norm2(state.origin)) and dot(e.g, away / far) < 0.99 * (mean / far) < 0.0
 
 
-def _refreshed(problem: Problem, state: QNState) -> QNState:
-    """The image of x_t, its value and its gradient from x_t: two products."""
+def _refresh_image(problem: Problem, state: QNState) -> QNState:
+    """Compute the image of x_t, the value and the gradient from x_t itself: two products."""
     point = problem.objective.images().at(state.x)
-    e = evaluated(problem, state.x, point)
+    e = evaluate_image(problem, state.x, point)
     return replace(state, point=point, fun=e.f, at=e, grad_norm=problem.dual_norm(e), age=0)

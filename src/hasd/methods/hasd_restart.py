@@ -57,7 +57,7 @@ class HASDRestart:
     needs_mu: bool = True
 
     def __post_init__(self) -> None:
-        """Refuse a G_hat below 1 (gains are at least 1) and what is no inner method."""
+        """Refuse a G_hat below 1 (gains are at least 1), and an inner method that is unknown."""
         object.__setattr__(self, "constant", as_scalar(self.constant, "constant", "> 0", lambda value: value > 0.0))
         if self.G_hat is not None:
             G_hat = as_scalar(self.G_hat, "G_hat", ">= 1, as every gain is", lambda gain: gain >= 1.0)
@@ -66,16 +66,16 @@ class HASDRestart:
         if not known or isinstance(self.inner, type):
             raise ValueError(f"inner must be {', '.join(INNER)} or a method object, got {self.inner!r}")
         if traits_of_method(self.inner).needs_mu:
-            raise ValueError(f"inner must be a method that does without mu, got {self.inner!r}")
+            raise ValueError(f"inner must be a method that does not need mu, got {self.inner!r}")
 
     @property
     def needs_images(self) -> bool:
-        """Whether the inner method does."""
+        """Whether the inner method needs images."""
         return traits_of_method(self.inner).needs_images
 
     @property
     def state_classes(self) -> tuple[type, ...]:
-        """Its own, and those of the inner method."""
+        """The state classes of this method and of the inner one."""
         return (RestartState, *traits_of_method(self.inner).state_classes)
 
     def _method(self) -> Method:
@@ -89,9 +89,9 @@ class HASDRestart:
     def step(self, problem: Problem, state: State) -> RestartState:
         """One inner iteration, after a restart where one is due."""
         assert isinstance(state, RestartState)
-        method, weakly = self._method(), replace(problem, mu=0.0)  # the inner run knows no mu
+        method, weakly = self._method(), replace(problem, mu=0.0)  # the inner run does not use mu
         inner, epoch, certificates = state.inner, state.epoch, state.certificates
-        if self._due(problem, inner):
+        if self._is_due(problem, inner):
             certificates = (*certificates, inner.estimate.certificate(state.origin))
             at = inner.at if inner.at.x is inner.x else problem.oracle.evaluate(inner.x)
             inner = replace(method.init(weakly, at), L=inner.L, L_next=inner.L_next, note=inner.note)
@@ -107,15 +107,16 @@ class HASDRestart:
             epoch=epoch,
         )
 
-    def _due(self, problem: Problem, inner: State) -> bool:
+    def _is_due(self, problem: Problem, inner: State) -> bool:
         if inner.iteration == 0:
             return False
         if self.G_hat is None:
             return inner.weight * problem.mu >= CERTIFIED
-        return inner.iteration >= self.constant / self.G_hat * math.sqrt(inner.L / problem.mu)  # the ceiling of it
+        # Iterations are whole numbers: this compares with the ceiling.
+        return inner.iteration >= self.constant / self.G_hat * math.sqrt(inner.L / problem.mu)
 
 
 def _wrap(inner: State, **own: Any) -> RestartState:
-    """The inner state's fields, but for those that the whole run has of its own."""
+    """A state with the inner state's fields, except for those given here, which belong to the whole run."""
     shared = {name: getattr(inner, name) for name in State.__dataclass_fields__}
     return RestartState(**(shared | own), inner=inner)

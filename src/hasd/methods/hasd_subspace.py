@@ -34,7 +34,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from .._checks import whole
+from .._checks import check_whole
 from .._math.arrays import vanishes
 from .._math.estimate import Estimate
 from .._math.evaluation import Evaluation
@@ -48,9 +48,9 @@ from ._span_newton import Place, Ridge, minimise
 from .base import UNTRIED, Standing, add_cut, advance, evaluate_anew, first_state
 
 WHOLE, LEAST, MOST = 128, 16, 64
-"""Directions kept: all of a space of that dimension, and between these in a larger one."""
+"""Directions kept: all of them up to dimension WHOLE, between LEAST and MOST in larger spaces."""
 DISAGREE = 1e-8
-"""S^T g against W^T phi', relative to ||g||: beyond this the images are made anew."""
+"""Where S^T g and W^T phi' differ by more than this, relative to ||g||, the images are computed again."""
 REFRESH = (50, 400)
 """Iterations between refreshes of the images, at first and at most."""
 DRIFT = 1e-11
@@ -86,15 +86,15 @@ class HASDSubspace:
 
     def __post_init__(self) -> None:
         """Refuse sizes too small to hold one iteration's directions."""
-        whole("inner", self.inner, least=1)
+        check_whole("inner", self.inner, least=1)
         if self.memory is not None:
-            whole("memory", self.memory, least=4)
+            check_whole("memory", self.memory, least=4)
 
     def capacity(self, d: int) -> int:
         """How many directions to keep: all of a small space, otherwise k with k^2 some times d.
 
-        A Newton step in k coordinates costs n k^2, a product n d; but once the
-        span is the whole space no product with A is needed any more, only the gradient that says so.
+        A Newton step in k coordinates costs n k^2, a product n d.  Once the span is the whole space, only the gradient
+        that confirms the minimum needs a product.
         """
         if self.memory is not None:
             return min(self.memory, d)
@@ -111,7 +111,7 @@ class HASDSubspace:
         """One iteration."""
         assert isinstance(state, SubspaceState)
         images: Images = problem.objective.images()
-        e = _evaluated(problem, images, state)
+        e = _evaluate_here(problem, images, state)
         if e.norm2 == 0.0:
             return replace(state, iteration=state.iteration + 1, at=e, grad_norm=0.0)
         span, h = state.span.with_direction(images, e.g)
@@ -127,28 +127,27 @@ class HASDSubspace:
             except Stop:
                 if state.at.x is state.x:
                     raise
-                return _seen(problem, state, e)
+                return _take_gradient(problem, state, e)
         if not place.moved:
             if state.age == 0:
                 if state.at.x is not state.x:
-                    return _seen(problem, state, e)
+                    return _take_gradient(problem, state, e)
                 raise Stop(Status.PRECISION)
-            return self.step(problem, refreshed(problem, state, forget=True))
+            return self.step(problem, refresh_images(problem, state, forget=True))
         x = state.x + span.S.expand(place.c)
-        fun = place.point.value + 0.5 * problem.objective.ridge * dot(
-            x, x
-        )  # from x, as around x_t the terms may cancel
+        # The ridge's value comes from x: its terms around x_t may cancel.
+        fun = place.point.value + 0.5 * problem.objective.ridge * dot(x, x)
         estimate = add_cut(state.estimate, e, fun)
-        apart = moved_apart(state, estimate, h, span.k) - place.c
+        apart = next_apart(state, estimate, h, span.k) - place.c
         span, apart = span.remember(images, place.c, apart, self.capacity(x.shape[0]))
         kept = {"point": place.point, "span": span, "apart": apart, "damping": place.damping, "age": state.age + 1}
-        standing = state.standing.after(e)
+        standing = state.standing.with_iterate(e)
         moved = advance(problem, state, e, estimate, 1, x=x, fun=fun, standing=standing, **kept)
-        return refreshed(problem, moved) if moved.age >= moved.due else moved
+        return refresh_images(problem, moved) if moved.age >= moved.due else moved
 
 
-def _evaluated(problem: Problem, images: Images, state: SubspaceState) -> Evaluation:
-    """The gradient at x_t, A^T phi'(z) + ridge x: one product; none at x_0, where it is known."""
+def _evaluate_here(problem: Problem, images: Images, state: SubspaceState) -> Evaluation:
+    """The evaluation at x_t, with A^T phi'(z) + ridge x as gradient: one product, none at x_0, where it is known."""
     if state.iteration == 0:
         return state.at
     problem.oracle.charge()
@@ -159,12 +158,12 @@ def _evaluated(problem: Problem, images: Images, state: SubspaceState) -> Evalua
     return problem.oracle.evaluation(state.x, state.fun, g, moved)
 
 
-def _seen(problem: Problem, state: SubspaceState, e: Evaluation) -> SubspaceState:
-    """The same point with its own gradient, before a run ends there: it may be within the tolerance."""
+def _take_gradient(problem: Problem, state: SubspaceState, e: Evaluation) -> SubspaceState:
+    """The same point with its own gradient, before a run ends there: that gradient may meet the tolerance."""
     return replace(state, iteration=state.iteration + 1, at=e, grad_norm=problem.dual_norm(e))
 
 
-def moved_apart(state: SubspaceState, estimate: Estimate, h: Small, k: int) -> Small:
+def next_apart(state: SubspaceState, estimate: Estimate, h: Small, k: int) -> Small:
     """v_{t+1} - x_t in the k coordinates of the span, in which g has h: kappa (v_t - x_t) - a g, over kappa'."""
     apart = np.zeros(k)
     apart[: state.apart.size] = state.estimate.kappa * state.apart
@@ -172,9 +171,9 @@ def moved_apart(state: SubspaceState, estimate: Estimate, h: Small, k: int) -> S
     return apart / estimate.kappa
 
 
-def refreshed(problem: Problem, state: SubspaceState, forget: bool = False) -> SubspaceState:
-    """The image of x from x: one product.  Where the images of the directions are in doubt, without directions but
-    v - x, whose image costs one more.
+def refresh_images(problem: Problem, state: SubspaceState, forget: bool = False) -> SubspaceState:
+    """Compute the image of x from x: one product.  With `forget`, where the directions' images are in doubt, drop all
+    directions but v - x, whose image costs one more product.
     """
     images: Images = problem.objective.images()
     point = images.at(state.x)

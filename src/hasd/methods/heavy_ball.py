@@ -48,7 +48,7 @@ class HeavyBall:
         object.__setattr__(self, "momentum", momentum)
 
     def init(self, problem: Problem, start: Evaluation) -> HeavyBallState:
-        """x_0 at rest."""
+        """x_{-1} = x_0: no momentum yet."""
         return HeavyBallState(**first_state(problem, start, problem.mu), previous=start.x)
 
     def step(self, problem: Problem, state: State) -> HeavyBallState:

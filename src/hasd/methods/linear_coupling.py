@@ -20,7 +20,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from .._checks import word
+from .._checks import check_word
 from .._math.estimate import increment
 from .._math.evaluation import Evaluation
 from .._run.problem import Problem
@@ -41,10 +41,10 @@ class LinearCoupling:
 
     def __post_init__(self) -> None:
         """Refuse unknown weights."""
-        word("weights", self.weights, WEIGHTS)
+        check_word("weights", self.weights, WEIGHTS)
 
     def init(self, problem: Problem, start: Evaluation) -> State:
-        """x_0 = v_0; the cuts carry no mu: the method knows none."""
+        """x_0 = v_0; the cuts carry no mu, which the method does not use."""
         return State(**first_state(problem, start))
 
     def step(self, problem: Problem, state: State) -> State:

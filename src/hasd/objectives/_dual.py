@@ -24,17 +24,17 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
 
-from .._math.arrays import double, fresh, namespace, total
+from .._math.arrays import copy_of, namespace, to_float64, total
 from .._math.geometry import dot, norm2
 from ._operators import Vector, quiet
 from .losses import LogSumExpLoss
 
 REACH = 100.0
-"""Without ridge and radius, minimisers up to this many times ||x|| + ||w|| away pay for a residual of rounding size."""
+"""Without ridge and radius, a residual of rounding size is charged for minimisers up to REACH (||x|| + ||w||) away."""
 EXCESS = 0.1
 """The projection ends when what it could still gain is this part of the gap."""
 TRIALS = 16
-"""Points tried along a segment, each O(n): the best of it to 1e-3 of its length."""
+"""Points tried along a segment, each O(n): they find the best one to 1e-3 of its length."""
 
 
 @dataclass(frozen=True)
@@ -44,16 +44,16 @@ class Dual:
     u: Vector
     pulled: Vector  # v = A^T u
 
-    def towards(self, other: Dual, t: float) -> Dual:
+    def move_towards(self, other: Dual, t: float) -> Dual:
         """(1 - t) self + t other, without a product."""
         return Dual((1.0 - t) * self.u + t * other.u, (1.0 - t) * self.pulled + t * other.pulled)
 
 
 class DualPoint:
-    """x, and what is known there."""
+    """A point x with its value, its dual point u = phi'(z) and the sizes that its bounds need."""
 
     def __init__(self, objective: Any, x: Vector, radius: float | None) -> None:
-        """Two products."""
+        """Evaluate at x; two products."""
         self.objective, self.x, self.radius = objective, x, radius
         self.ridge, self.eps = objective.ridge, objective.precision
         self.size = norm2(x)
@@ -62,11 +62,11 @@ class DualPoint:
         self.dual = Dual(u, objective.adjoint(u))
         self.slope = self.dual.pulled + self.ridge * x  # grad f
         image = self.z if objective.b is None else self.z + objective.b
-        self.norm = max(_ratio(self.dual.pulled, u), _ratio(image, x))  # ||A||_2 from below: the largest ratio seen
+        self.norm = max(_ratio(self.dual.pulled, u), _ratio(image, x))  # <= ||A||_2: the largest ratio seen
         self.step = 0.0  # ||w||
 
     def gap(self, dual: Dual) -> float:
-        """The bound from one u, inf where u says nothing; what rounding may have taken off f and off it is added."""
+        """The bound from one u, inf where u proves nothing; rounding in f and in the bound is added."""
         u, v = dual.u, dual.pulled
         loss: Any = self.objective.loss
         conjugate, b = loss.conjugate(u), self.objective.b
@@ -89,7 +89,7 @@ class DualPoint:
         inner = dot(v, self.x) + self.radius * far + blur * (self.size + self.radius)
         return inner + 0.5 * ridge * (self.size - self.radius) * (self.size + self.radius)
 
-    def enough(self, r: Vector, w: Vector, u: Vector) -> bool:
+    def is_enough(self, r: Vector, w: Vector, u: Vector) -> bool:
         """Whether a residual r costs little beside 1/2 <grad f, w>, or is rounding."""
         far = norm2(r)
         if far <= 4.0 * self.eps * self.norm * norm2(u):
@@ -104,9 +104,9 @@ class DualPoint:
 def duality_gap(objective: Any, x: Vector, radius: float | None = None, iterations: int = 100) -> float:
     """The least of the bounds from u = phi'(z), from u' and from 0; see ``Affine.duality_gap``.
 
-    Only where u' is outside the domain of phi* are points between the three tried: elsewhere that gains a percent.
+    Points between the three are tried only where u' is outside the domain of phi*: elsewhere they gain a percent.
     """
-    point = DualPoint(objective, double(x), radius)
+    point = DualPoint(objective, to_float64(x), radius)
     if not math.isfinite(point.value):
         return math.inf if point.value > 0.0 else math.nan
     newton = _newton(point, iterations)
@@ -115,14 +115,14 @@ def duality_gap(objective: Any, x: Vector, radius: float | None = None, iteratio
     gap, best = min(bounds, key=itemgetter(0))
     if bounds[0][0] == math.inf > gap:
         for end in (newton, point.dual, newton):
-            gap, best = min((gap, best), _between(point, best, end), key=itemgetter(0))
+            gap, best = min((gap, best), _best_between(point, best, end), key=itemgetter(0))
     return gap
 
 
 def _newton(point: DualPoint, iterations: int) -> Dual:
     """u' = u - H A w by conjugate residuals on (A^T H A + ridge) w = A^T u + ridge x; 2 products each, 1 a cycle.
 
-    A cycle ends by its own residual; the true one, computed from u' afresh, decides whether another may gain.
+    A cycle ends by its own residual; the true one, computed again from u', decides whether another cycle may gain.
     """
     objective, ridge = point.objective, point.ridge
     curvature = objective.loss.curvature(point.z)
@@ -130,13 +130,13 @@ def _newton(point: DualPoint, iterations: int) -> Dual:
     before = math.inf
     while True:
         r = dual.pulled + ridge * (point.x - w)
-        if iterations <= 0 or not norm2(r) < 0.5 * before or point.enough(r, w, dual.u):
+        if iterations <= 0 or not norm2(r) < 0.5 * before or point.is_enough(r, w, dual.u):
             point.step = norm2(w)
             return dual
         before = norm2(r)
-        u, energy = fresh(dual.u), 0.0
+        u, energy = copy_of(dual.u), 0.0
         p, Hp, Kp = _zeros(r), _zeros(u), _zeros(r)
-        while iterations > 0 and not point.enough(r, w, u):
+        while iterations > 0 and not point.is_enough(r, w, u):
             Ar = objective.forward(r)
             Hr = curvature.times(Ar)
             Kr = objective.adjoint(Hr) + ridge * r
@@ -157,24 +157,24 @@ def _newton(point: DualPoint, iterations: int) -> Dual:
         dual = Dual(u, objective.adjoint(u))
 
 
-def _between(point: DualPoint, one: Dual, other: Dual) -> tuple[float, Dual]:
+def _best_between(point: DualPoint, one: Dual, other: Dual) -> tuple[float, Dual]:
     """The best dual point on a segment that begins inside the domain, by golden section: D is concave."""
     shrink = (math.sqrt(5.0) - 1.0) / 2.0
 
     def at(t: float) -> tuple[float, float]:
-        return point.gap(one.towards(other, t)), t
+        return point.gap(one.move_towards(other, t)), t
 
     low, high = 0.0, 1.0
     left, right = at(1.0 - shrink), at(shrink)
     for _ in range(TRIALS - 2):
-        if left[0] <= right[0]:  # also where both are inf: the domain ends further back
+        if left[0] <= right[0]:  # also where both are inf: the domain ends before them
             high, right = right[1], left
             left = at(high - shrink * (high - low))
         else:
             low, left = left[1], right
             right = at(low + shrink * (high - low))
     gap, t = min(left, right)
-    return gap, one.towards(other, t)
+    return gap, one.move_towards(other, t)
 
 
 def _zeros(v: Vector) -> Vector:

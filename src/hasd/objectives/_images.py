@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 from array_api_compat import device
 
-from .._math.arrays import Array, largest, like, namespace, to_numpy, vanishes, written, zeros
+from .._math.arrays import Array, convert_like, largest_size, namespace, to_numpy, vanishes, write_into, zeros
 from .._math.geometry import dot
 from ._loss import Expansion, Loss
 from ._operators import Vector
@@ -24,7 +24,7 @@ from .losses import SquareLoss
 BLOCK = 1024
 """Rows of a basis that are weighted at a time: a temporary of so many rows stays in cache."""
 WIDE = 2**16
-"""The same where the library is not NumPy: a device has its own cache, and a call to it its price."""
+"""The same for other libraries, where a call to a device is expensive."""
 
 Image = Any
 """A vector of length n, wherever its parts are."""
@@ -38,7 +38,7 @@ class Point:
 
     z: Image
     value: float  # phi(z)
-    expansion: Expansion | Any  # slope and curvature: of another space of images, whatever it needs
+    expansion: Expansion | Any  # slope and curvature, or whatever another space of images keeps
 
 
 class Images(Protocol):
@@ -114,20 +114,20 @@ class ColumnStore:
     """Columns of a basis: an append-only buffer that several versions of it share."""
 
     def __init__(self, room: int, rows: int = 0, model: Array = NUMPY):
-        """Room for so many columns, none in use; made when the first one says how long they are, and whose."""
+        """Room for so many columns; the array is made with the first one, which sets its length and library."""
         self.room = room
         if type(model) is np.ndarray:
             self.array = np.empty((rows, room), order="F")
         else:
             xp = namespace(model)
-            self.array = xp.empty((room, rows), dtype=xp.float64, device=device(model)).T  # columns contiguous
+            self.array = xp.empty((room, rows), dtype=xp.float64, device=device(model)).T  # .T: columns are contiguous
         self.used = 0
 
     def fill(self, start: int, columns: Array) -> None:
-        """Columns from there on."""
+        """Write the columns from `start` on."""
         k = columns.shape[1]
         if k:
-            self.array = written(self.array, (slice(None), slice(start, start + k)), columns)
+            self.array = write_into(self.array, (slice(None), slice(start, start + k)), columns)
 
 
 @dataclass(frozen=True)
@@ -138,7 +138,7 @@ class Basis:
     k: int
 
     def to_parts(self) -> dict[str, Any]:
-        """What it is made of: the buffer that it shares with later versions is nobody else's business."""
+        """Its columns and its room, without the buffer that it shares with later versions."""
         return {"columns": self.columns, "room": self.store.room}
 
     @classmethod
@@ -167,21 +167,21 @@ class Basis:
         return Basis(store, store.used)
 
     def rotate(self, Q: Small) -> Basis:
-        """Other columns of the same span or less."""
+        """The columns times Q: another basis of the same span, or of a part of it."""
         W, store = self.columns, ColumnStore(self.store.room, self.store.array.shape[0], self.store.array)
         store.used = Q.shape[1]
         if type(W) is np.ndarray:
             np.matmul(W, Q, out=store.array[:, : store.used])
         else:
-            store.fill(0, W @ like(Q, W))
+            store.fill(0, W @ convert_like(Q, W))
         return Basis(store, store.used)
 
     def expand(self, step: Small) -> Array:
         """The combination of the columns with these coordinates."""
         W = self.columns
-        return W @ like(step, W)
+        return W @ convert_like(step, W)
 
-    def along(self, vector: Array) -> Small:
+    def inner_products(self, vector: Array) -> Small:
         """The inner products of the columns with a vector."""
         return to_numpy(self.columns.T @ vector) if self.k else np.zeros(0)
 
@@ -222,7 +222,7 @@ class LocalImages(Columns):
 
     @property
     def constant(self) -> bool:
-        """Least squares."""
+        """True for least squares only."""
         return isinstance(self._loss, SquareLoss)
 
     @property
@@ -250,7 +250,7 @@ class LocalImages(Columns):
 
     def slopes(self, basis: Basis, point: Point) -> Small:
         """W^T phi'(z)."""
-        return basis.along(point.expansion.slope)
+        return basis.inner_products(point.expansion.slope)
 
     def bends(self, basis: Basis, point: Point) -> Small:
         """The Hessian of phi in the coordinates of the basis, block by block."""
@@ -292,9 +292,9 @@ class LocalImages(Columns):
 
     def reach(self, point: Point, direction: Image) -> float:
         """How far z may go before it has moved by its own size."""
-        far = largest(direction)
-        return max(1.0, largest(point.z)) / far if far > 0.0 else math.inf
+        far = largest_size(direction)
+        return max(1.0, largest_size(point.z)) / far if far > 0.0 else math.inf
 
     def distance(self, one: Image, other: Image) -> float:
         """max|one - other| / max(1, max|one|)."""
-        return largest(one - other) / max(1.0, largest(one))
+        return largest_size(one - other) / max(1.0, largest_size(one))

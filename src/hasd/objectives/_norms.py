@@ -15,7 +15,7 @@ from scipy.linalg import eigvalsh
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 from scipy.spatial.distance import cdist
 
-from .._math.arrays import hosted
+from .._math.arrays import to_host
 from ._operators import Matrix, Vector, apply, is_sparse
 
 MATERIALISE = 1e7  # entries up to which an operator is written out
@@ -30,7 +30,7 @@ def entries(A: Matrix) -> Matrix | None:
     if isinstance(A, LinearOperator):
         return _materialise(A) if math.prod(A.shape) <= MATERIALISE else None
     if not is_sparse(A):
-        return hosted(A).astype(np.float64, copy=False)
+        return to_host(A).astype(np.float64, copy=False)
     M = scipy.sparse.csr_array(A, dtype=np.float64)
     if not M.has_canonical_format:
         M = M.copy()  # sum_duplicates works in place, and the arrays may be the caller's
@@ -78,7 +78,7 @@ def row_norms(M: Matrix, q: float, c: Vector | None = None) -> Vector:
     centre = np.zeros(d) if c is None else c
     if not is_sparse(M):
         return np.concatenate([_root(_power(np.abs(rows - centre), q).sum(axis=1), q) for rows in _blocks(M)])
-    # Entries that are not stored contribute |c_k|^q: take them all, then correct those that are.
+    # Entries that are not stored contribute |c_k|^q: count all entries so, then correct the stored ones.
     empty = _power(np.abs(centre), q)
     correction = _power(np.abs(M.data - centre[M.indices]), q) - empty[M.indices]
     owner = np.repeat(np.arange(n), np.diff(M.indptr))
@@ -86,7 +86,7 @@ def row_norms(M: Matrix, q: float, c: Vector | None = None) -> Vector:
     return _root(np.maximum(total, 0.0), q)
 
 
-def pairs_affordable(M: Matrix, q: float) -> bool:
+def can_afford_pairs(M: Matrix, q: float) -> bool:
     """Whether the distances of all pairs of rows are worth their time."""
     n, d = M.shape
     return n * n * d * (1 if q in (1.0, 2.0) else POWER_COST) <= PAIRS
@@ -162,9 +162,9 @@ def squared_spectral_norm(A: Matrix) -> float:
 def _lanczos(product: Callable[[Vector], Vector], B: Matrix) -> float:
     """The largest |lambda| of v -> product(v); inf (an upper bound still) where Lanczos does not converge."""
     d = B.shape[1]
-    if d == 1:  # ARPACK wants fewer eigenvalues than dimensions
+    if d == 1:  # ARPACK needs fewer eigenvalues than dimensions
         return abs(float(product(np.ones(1))[0]))
-    start = np.random.default_rng(0).standard_normal(d)  # the same answer at every call
+    start = np.random.default_rng(0).standard_normal(d)  # fixed, so that every call gives the same answer
     tolerance = float(np.finfo(np.float32).eps) if B.dtype == np.float32 else 0.0
     operator = LinearOperator((d, d), matvec=product, dtype=np.float64)
     try:

@@ -17,19 +17,19 @@ import scipy.sparse
 from array_api_compat import device
 from scipy.sparse.linalg import LinearOperator
 
-from .._checks import is_number, shown
+from .._checks import is_number, show_value
 from .._math.arrays import (
     Array,
-    detached,
-    double,
-    ends,
-    foreign,
-    fresh,
-    hosted,
+    as_numpy,
+    copy_of,
+    detach,
+    extreme_entries,
+    is_foreign,
     library,
     namespace,
-    plain,
     refuse_masked,
+    to_float64,
+    to_host,
 )
 
 Matrix = Any
@@ -66,13 +66,13 @@ def as_matrix(A: Matrix, name: str) -> Matrix:
     and the entries of a LinearOperator cannot be looked at.  An array of another library stays there.
     """
     sparse = is_sparse(A)
-    if foreign(A):
-        A = detached(A)
+    if is_foreign(A):
+        A = detach(A)
         if str(getattr(A, "layout", "torch.strided")) != "torch.strided":
             raise TypeError(f"{name} must be dense where it is a tensor, got layout {A.layout}")
     elif not (sparse or isinstance(A, LinearOperator)):
-        A = plain(A, name)
-    if not real(A):
+        A = as_numpy(A, name)
+    if not is_real(A):
         raise TypeError(f"{name} must be a real ndarray, sparse matrix or LinearOperator, got dtype {A.dtype}")
     if len(A.shape) != 2 or 0 in A.shape:
         raise ValueError(f"{name} must be 2-D with at least one row and one column, got shape {tuple(A.shape)}")
@@ -81,28 +81,28 @@ def as_matrix(A: Matrix, name: str) -> Matrix:
     if sparse:
         A = A if A.format in ("csr", "csc") else A.tocsr()
         refuse_masked(A.data, name)
-    A = A.astype(precision(A), copy=False) if not foreign(A) else _floating(A)
+    A = A.astype(precision(A), copy=False) if not is_foreign(A) else _as_floating(A)
     if not _all_finite(A.data if sparse else A):
         raise ValueError(f"{name} must be finite, got NaN or infinity among its entries")
     return A
 
 
-def real(A: Any) -> bool:
+def is_real(A: Any) -> bool:
     """Whether the numbers of an array, sparse matrix or operator are real."""
-    if foreign(A):
+    if is_foreign(A):
         return bool(namespace(A).isdtype(A.dtype, ("bool", "integral", "real floating")))
     return np.dtype(A.dtype).kind in "biuf"
 
 
-def _floating(A: Array) -> Array:
-    """A foreign array as it is where it is float32 or float64, in float64 otherwise."""
+def _as_floating(A: Array) -> Array:
+    """A foreign array unchanged if it is float32 or float64, otherwise in float64."""
     xp = namespace(A)
     return A if A.dtype in (xp.float32, xp.float64) else xp.astype(A, xp.float64)
 
 
 def _all_finite(values: Array) -> bool:
-    """Both ends are finite: NaN spreads to them, and no temporary of the size of the data is made."""
-    return 0 in values.shape or all(map(math.isfinite, ends(values)))
+    """Whether all are finite, by minimum and maximum (NaN spreads to both): this makes no large temporary."""
+    return 0 in values.shape or all(map(math.isfinite, extreme_entries(values)))
 
 
 def precision(A: Matrix) -> type[np.floating[Any]]:
@@ -110,16 +110,16 @@ def precision(A: Matrix) -> type[np.floating[Any]]:
     return np.float32 if A.dtype == np.float32 else np.float64
 
 
-def single(A: Matrix) -> bool:
+def is_single(A: Matrix) -> bool:
     """Whether products with A are in float32."""
-    return bool(A.dtype == (namespace(A).float32 if foreign(A) else np.float32))
+    return bool(A.dtype == (namespace(A).float32 if is_foreign(A) else np.float32))
 
 
-def same_library(x: Any, y: Any, name: str, other: str) -> None:
-    """Refuse to mix libraries or devices: where an array lives is the caller's choice."""
+def refuse_other_library(x: Any, y: Any, name: str, other: str) -> None:
+    """Refuse arrays of different libraries or devices: we never move a caller's array."""
     if library(x) != library(y):
         raise TypeError(f"{name} is an array of {library(x)}, but {other} is one of {library(y)}: convert one of them")
-    if foreign(x) and device(x) != device(y):
+    if is_foreign(x) and device(x) != device(y):
         raise ValueError(f"{name} is on device {device(x)}, but {other} on {device(y)}: move one of them")
 
 
@@ -135,25 +135,25 @@ def apply(A: Matrix, v: Vector) -> Vector:
     >>> apply(np.eye(2, dtype=np.float32), np.array([1.0, 2.0]))
     array([1., 2.])
     """
-    if foreign(A):
-        return double(A @ namespace(A).astype(v, A.dtype, copy=False))
+    if is_foreign(A):
+        return to_float64(A @ namespace(A).astype(v, A.dtype, copy=False))
     image = A @ v.astype(precision(A), copy=False)
-    # An operator may hand out its own buffer, or v itself: copy what is not ours.
+    # An operator may return its own buffer, or v itself: copy its answer.
     return image.astype(np.float64, copy=isinstance(A, LinearOperator))
 
 
 def as_point(x: npt.ArrayLike, length: int | None, name: str, model: Any = None) -> Vector:
-    """x as a real 1-D array of the given length (None: any), in the model's library; not looked into, and copied only
-    where it comes from another one.
+    """x as a real 1-D array of the given length (None: any), in the model's library.  Entries are not checked, and x is
+    copied only where it comes from another library.
     """
-    if not foreign(model):
-        v = plain(hosted(x), name)
-    elif foreign(x):
-        same_library(x, model, name, "the data")
-        v = detached(x)
+    if not is_foreign(model):
+        v = as_numpy(to_host(x), name)
+    elif is_foreign(x):
+        refuse_other_library(x, model, name, "the data")
+        v = detach(x)
     else:
-        v = namespace(model).asarray(plain(x, name), device=device(model))
-    if not real(v):
+        v = namespace(model).asarray(as_numpy(x, name), device=device(model))
+    if not is_real(v):
         raise TypeError(f"{name} must be a real vector, got dtype {v.dtype}")
     if v.ndim != 1 or v.shape[0] == 0 or (length is not None and v.shape[0] != length):
         wanted = "1-D and not empty" if length is None else f"1-D of length {length}"
@@ -163,32 +163,32 @@ def as_point(x: npt.ArrayLike, length: int | None, name: str, model: Any = None)
 
 @quiet
 def as_data(b: npt.ArrayLike, length: int | None, name: str, model: Any = None) -> Vector:
-    """b as a finite float64 vector of our own: what the caller does to his afterwards does not matter."""
-    v = fresh(double(as_point(b, length, name, model)))
+    """b as a finite float64 vector, copied so that later changes by the caller do not matter."""
+    v = copy_of(to_float64(as_point(b, length, name, model)))
     if not _all_finite(v):
         raise ValueError(f"{name} must be finite, got NaN or infinity among its entries")
     return v
 
 
 def as_scalar(value: Any, name: str, condition: str, holds: Callable[[float], bool]) -> float:
-    """A finite float that meets a condition, or one sentence saying which it missed.
+    """The value as a finite float that meets a condition; otherwise a ValueError that names the condition.
 
     >>> as_scalar(np.array(2), "reg", "> 0", lambda reg: reg > 0.0)
     2.0
     """
     if not _is_number(value):
-        raise TypeError(f"{name} must be a real number, got {shown(value)}")
+        raise TypeError(f"{name} must be a real number, got {show_value(value)}")
     try:
-        number = float(detached(value))
-    except OverflowError:  # and Python may refuse to print it, too
+        number = float(detach(value))
+    except OverflowError:  # Python may refuse to print such a number, too
         raise ValueError(f"{name} must be finite and {condition}, got a number of over 308 digits") from None
     if not (math.isfinite(number) and holds(number)):
-        raise ValueError(f"{name} must be finite and {condition}, got {shown(value)}")
+        raise ValueError(f"{name} must be finite and {condition}, got {show_value(value)}")
     return number
 
 
 def _is_number(value: Any) -> bool:
     """Whether it is one real number, alone or as a 0-d array of any library."""
-    if foreign(value):
+    if is_foreign(value):
         return value.shape == () and bool(namespace(value).isdtype(value.dtype, ("integral", "real floating")))
     return is_number(value)

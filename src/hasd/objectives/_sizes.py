@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.sparse.linalg import LinearOperator
 
-from .._math.arrays import Array, highest, largest, namespace, total
-from .._math.doubt import EPS, Doubt, Sizes, lost_to_underflow, roundings, smallest
+from .._math.arrays import Array, largest_entry, largest_size, namespace, total
+from .._math.doubt import EPS, Doubt, Sizes, roundings, smallest_number, underflow_loss
 from .._math.geometry import norm2, unit
 from ._operators import Matrix, Vector, is_sparse, quiet
 
@@ -27,21 +27,21 @@ class DataSizes(NamedTuple):
     terms: int  # the most terms that a product with one row adds up
     largest: float  # max_i |b_i|
 
-    def far(self, at: Sizes) -> float:
-        """What |A||x| is at most, in every row."""
+    def largest_product(self, at: Sizes) -> float:
+        """An upper bound on every entry of |A||x|."""
         return min(self.row * at.x, self.row1 * at.top)
 
     def image_doubt(self, at: Sizes, precision: float, image: float | None = None) -> float:
         """What an entry of Ax - b may be off by: made from x, or moved from an image that was off by `image`."""
-        far, product = self.far(at), max(at.eps, precision)
+        far, product = self.largest_product(at), max(at.eps, precision)
         dz = product * roundings(self.terms) * far + 0.5 * EPS * (far + self.largest)
-        dz += smallest(product) * (self.row1 + self.terms)  # entries of x, and products, that are too small
-        # a moved image has gone along directions whose images have errors of the same size
+        dz += smallest_number(product) * (self.row1 + self.terms)  # underflow in x's entries and in products
+        # A moved image has gone along directions whose images have errors of the same size.
         return dz if image is None else math.hypot(image, 2.0 * dz)
 
     @quiet
     def doubt(self, at: Sizes, loss: Any, rows: int, ridge: float, precision: float, dz: float) -> Doubt:
-        """That of phi(Ax - b) + ridge/2 ||x||^2, where every entry of the image may be off by dz.
+        """The doubt of phi(Ax - b) + ridge/2 ||x||^2, where every entry of the image may be off by dz.
 
         Computed value and slope of phi are those of an image that is off by dz in every entry.  As phi is convex, its
         cut there lies below phi, and at the true image it is off by <|phi'|, dz>: the curvature does not matter.
@@ -49,19 +49,19 @@ class DataSizes(NamedTuple):
         product = max(at.eps, precision)
         bowl = 0.5 * ridge * at.x * at.x
         phi = at.f - bowl
-        if getattr(loss, "bounded_below", False):  # of a phi that is small beside the ridge little is known
+        if getattr(loss, "bounded_below", False):  # phi from f loses digits where the ridge is larger
             phi = max(phi, 0.0) + 4.0 * at.eps * roundings(at.d) * bowl
         value, pull, turn = loss.doubt(phi, rows, dz)
         shift = value + pull * dz
-        value += EPS * (roundings(at.d) * bowl + abs(at.f)) + lost_to_underflow(at)
+        value += EPS * (roundings(at.d) * bowl + abs(at.f)) + underflow_loss(at)
         slope = product * (roundings(rows) + 4.0) * pull * self.row + EPS * (ridge * at.x + at.g)
-        slope += at.eps * roundings(at.d) * at.g + smallest(product) * rows * (self.row + 1.0)
+        slope += at.eps * roundings(at.d) * at.g + smallest_number(product) * rows * (self.row + 1.0)
         return Doubt(value, slope, slope + self.row * turn, image=dz, shift=shift)
 
 
 @dataclass
 class MatrixSizes:
-    """Those of a matrix (None: the identity) and of a vector that goes with it.
+    """The sizes of a matrix (None: the identity) and of a vector that goes with it.
 
     >>> MatrixSizes(np.array([[3.0, 4.0], [0.0, 1.0]]), np.array([-2.0, 1.0])).row
     5.0
@@ -82,12 +82,12 @@ class MatrixSizes:
         A = self.matrix
         if A is None:
             return 1.0, 1.0, math.inf
-        top = largest(A.data) if is_sparse(A) else largest(A)
+        top = largest_size(A.data) if is_sparse(A) else largest_size(A)
         if top == 0.0:
             return 0.0, 0.0, 0.0
         scale = unit(top)  # a power of two, so that squares neither overflow nor vanish
         squares, sums = _row_sums(A, scale)
-        return math.sqrt(highest(squares)) / scale, highest(sums) / scale, math.sqrt(total(squares)) / scale
+        return math.sqrt(largest_entry(squares)) / scale, largest_entry(sums) / scale, math.sqrt(total(squares)) / scale
 
     @property
     def row(self) -> float:
@@ -114,7 +114,7 @@ class MatrixSizes:
     @cached_property
     def largest(self) -> float:
         """max_i |b_i|."""
-        return 0.0 if self.vector is None else largest(self.vector)
+        return 0.0 if self.vector is None else largest_size(self.vector)
 
     @cached_property
     def affine(self) -> DataSizes:

@@ -53,7 +53,7 @@ def log_sum_exp(A: Matrix, p: float) -> Smoothness:
     q, M = Lp(p).dual, norms.entries(A)
     if M is None:
         return Smoothness(_from_euclidean(norms.squared_spectral_norm(A), p, A.shape[1]) / 2.0, exact=False)
-    if norms.pairs_affordable(M, q):
+    if norms.can_afford_pairs(M, q):
         return Smoothness(_square(norms.diameter(M, q)) / 4.0, exact=True)
     return Smoothness(_square(norms.radius(M, q)), exact=False)
 
@@ -91,11 +91,11 @@ def squares(A: Matrix, p: float) -> Smoothness:
     q, M, d = Lp(p).dual, norms.entries(A), A.shape[1]
     euclidean = norms.squared_spectral_norm(A if M is None else M)
     if M is None:
-        return _least(euclidean, math.inf, False, p, d)
+        return _least_bound(euclidean, math.inf, False, p, d)
     if d > norms.GRAM:
-        return _least(euclidean, float(np.square(norms.row_norms(M, q)).sum()), False, p, d)
+        return _least_bound(euclidean, float(np.square(norms.row_norms(M, q)).sum()), False, p, d)
     G = norms.gram(M)
-    return _least(euclidean, norms.entrywise_norm(G, q), bool((G >= 0.0).all()), p, d)
+    return _least_bound(euclidean, norms.entrywise_norm(G, q), bool((G >= 0.0).all()), p, d)
 
 
 @quiet
@@ -110,12 +110,12 @@ def quadratic(H: Matrix, p: float) -> Smoothness:
     q, M, d = Lp(p).dual, norms.entries(H), H.shape[1]
     euclidean = norms.spectral_norm(H if M is None else M)
     if M is None:
-        return _least(euclidean, math.inf, False, p, d)
+        return _least_bound(euclidean, math.inf, False, p, d)
     values = M.data if is_sparse(M) else M
-    return _least(euclidean, norms.entrywise_norm(M, q), bool((values >= 0.0).all()), p, d)
+    return _least_bound(euclidean, norms.entrywise_norm(M, q), bool((values >= 0.0).all()), p, d)
 
 
-def _least(euclidean: float, entrywise: float, nonnegative: bool, p: float, d: int) -> Smoothness:
+def _least_bound(euclidean: float, entrywise: float, nonnegative: bool, p: float, d: int) -> Smoothness:
     """The lesser bound on a fixed Hessian: its l_2 constant converted, or its entrywise l_{p*} norm."""
     if p == 2.0 and math.isfinite(euclidean):
         return Smoothness(euclidean, exact=True)
@@ -144,4 +144,4 @@ def _from_euclidean(L: float, p: float, d: int) -> float:
 
 
 def _square(x: float) -> float:
-    return x * x  # not x**2, which raises on overflow where inf is meant
+    return x * x  # x**2 would raise on overflow; inf is wanted

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from .._math.arrays import double, foreign, fresh, largest
+from .._math.arrays import copy_of, is_foreign, largest_size, to_float64
 from .._math.doubt import EPS, Doubt, Sizes, roundings
 from .._math.geometry import dot
 from . import _dual as dual
@@ -24,7 +24,7 @@ from ._operators import (
     as_scalar,
     entries_a_row,
     quiet,
-    same_library,
+    refuse_other_library,
 )
 from ._sizes import DataSizes, MatrixSizes
 from ._smoothness import Smoothness, add_ridge
@@ -72,20 +72,20 @@ class Affine(Objective):
             self.note = f"A was converted from {given} to {self.A.dtype}, once."
         self._AT = self.A.T  # a view of the same data, made once
         n, self.dimension = self.A.shape
-        if b is not None and foreign(b):
-            same_library(b, self.A, "b", "A")
+        if b is not None and is_foreign(b):
+            refuse_other_library(b, self.A, "b", "A")
         self.b = None if b is None else as_data(b, n, "b", self.A)
         self._data = MatrixSizes(self.A, self.b)
 
     def forward(self, x: Vector) -> Vector:
         """A x in float64; one product."""
         self.nprod += 1
-        return fresh(double(x)) if self.A is None else apply(self.A, x)
+        return copy_of(to_float64(x)) if self.A is None else apply(self.A, x)
 
     def adjoint(self, u: Vector) -> Vector:
         """A^T u in float64; one product."""
         self.nprod += 1
-        return fresh(double(u)) if self._AT is None else apply(self._AT, u)
+        return copy_of(to_float64(u)) if self._AT is None else apply(self._AT, u)
 
     @quiet
     def image(self, x: Vector) -> Vector:
@@ -106,7 +106,7 @@ class Affine(Objective):
         value, slope = self.loss.value_and_slope(self.image(point))
         g = self.adjoint(slope)
         if self.ridge > 0.0:
-            g += self.ridge * double(point)
+            g += self.ridge * to_float64(point)
         return value + self._ridge_value(point), in_precision_of(point, g)
 
     def duality_gap(self, x: npt.ArrayLike, radius: float | None = None, iterations: int = 100) -> float:
@@ -197,16 +197,18 @@ class Affine(Objective):
         for i in range(0, len(self.A), step):
             part = self.A[i : i + step].astype(np.longdouble) @ point
             z[i : i + step] = part if self.b is None else part - self.b[i : i + step]
-        dz = float(long.eps) * roundings(sizes.terms) * (sizes.far(at) + sizes.largest) + 0.5 * EPS * largest(z)
+        dz = float(long.eps) * roundings(sizes.terms) * (
+            sizes.largest_product(at) + sizes.largest
+        ) + 0.5 * EPS * largest_size(z)
         value, slope = self.loss.value_and_slope(z)
-        g = self.adjoint(slope) + self.ridge * double(x)
+        g = self.adjoint(slope) + self.ridge * to_float64(x)
         doubt = sizes.doubt(at, self.loss, len(self.A), self.ridge, self.precision, dz)
         return value + self._ridge_value(x), in_precision_of(x, g), doubt
 
     def _ridge_value(self, x: Vector) -> float:
         if self.ridge == 0.0:
             return 0.0
-        x = double(x)
+        x = to_float64(x)
         return 0.5 * self.ridge * dot(x, x)
 
 
@@ -282,8 +284,8 @@ class Logistic(Affine):
 
     def __init__(self, A: Matrix, y: npt.ArrayLike, ridge: float = 0.0) -> None:
         """Check and keep the data."""
-        if foreign(y):
-            same_library(y, A, "y", "A")
+        if is_foreign(y):
+            refuse_other_library(y, A, "y", "A")
         labels = as_data(y, None, "y", A)
         super().__init__(LogisticLoss(labels), A, None, ridge)
         assert self.A is not None

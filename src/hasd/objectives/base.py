@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from .._math.arrays import namespace
 from .._math.doubt import Doubt, Sizes
-from ._operators import Matrix, Vector, single
+from ._operators import Matrix, Vector, is_single
 from ._smoothness import Smoothness
 
 
@@ -72,7 +72,7 @@ class Objective(ABC):
     def precision(self) -> float:
         """The machine epsilon of products with the matrix: 2^-23 where it is float32."""
         matrix = self.matrix
-        return 2.0**-23 if matrix is not None and single(matrix) else 2.0**-52
+        return 2.0**-23 if matrix is not None and is_single(matrix) else 2.0**-52
 
     def counted(self) -> Self:
         """The same function on the same data, its own counter at 0: one for each run, one for each thread."""

@@ -12,7 +12,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from .._math.arrays import ends, fresh, highest, into, namespace, total
+from .._math.arrays import apply_in_place, copy_of, extreme_entries, largest_entry, namespace, total
 from .._math.doubt import EPS, roundings
 from .._math.geometry import dot
 from . import _smoothness as smoothness
@@ -21,10 +21,10 @@ from ._operators import Matrix, Vector, as_data, as_scalar, quiet
 from ._smoothness import Smoothness
 
 SLACK = 64.0 * 2.0**-52
-"""How far beyond the domain of a conjugate rounding may take a slope."""
+"""How far rounding may carry a slope beyond the domain of the conjugate."""
 
 
-def _positive(alpha: float) -> float:
+def _check_alpha(alpha: float) -> float:
     return as_scalar(alpha, "alpha", "> 0", lambda value: value > 0.0)
 
 
@@ -42,15 +42,15 @@ class LogSumExpLoss:
 
     def __post_init__(self) -> None:
         """Refuse an alpha that is not positive."""
-        object.__setattr__(self, "alpha", _positive(self.alpha))
+        object.__setattr__(self, "alpha", _check_alpha(self.alpha))
 
     def _weights(self, z: Vector) -> tuple[float, Vector]:
         """phi(z) and w_i = exp((z_i - max z)/alpha) over their sum."""
-        top = highest(z)
-        alive = _alive(z, top, self.alpha)
+        top = largest_entry(z)
+        alive = _places_that_count(z, top, self.alpha)
         w = (z if alive is None else z[alive]) - top
         w /= self.alpha
-        w = into("exp", w)
+        w = apply_in_place("exp", w)
         all_of_them = total(w)
         w /= all_of_them
         return _from_total(top, all_of_them, self.alpha), _spread(w, alive, z)
@@ -78,7 +78,7 @@ class LogSumExpLoss:
     @quiet
     def conjugate(self, u: Vector) -> float:
         """phi*(u) = alpha sum_i u_i log u_i on the simplex, inf beyond."""
-        if not (ends(u)[0] >= 0.0 and abs(total(u) - 1.0) <= SLACK):
+        if not (extreme_entries(u)[0] >= 0.0 and abs(total(u) - 1.0) <= SLACK):
             return math.inf
         return self.alpha * total(_x_log_x(u))
 
@@ -89,7 +89,7 @@ class LogSumExpLoss:
 
     def smoothness(self, A: Matrix | None, p: float) -> Smoothness:
         """max_{i,j} ||a_i - a_j||_{p*}^2/(4 alpha)."""
-        return _divided(smoothness.log_sum_exp(A, p), self.alpha)
+        return _divide(smoothness.log_sum_exp(A, p), self.alpha)
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ class SymmetricSoftmaxLoss:
 
     def __post_init__(self) -> None:
         """Refuse an alpha that is not positive."""
-        object.__setattr__(self, "alpha", _positive(self.alpha))
+        object.__setattr__(self, "alpha", _check_alpha(self.alpha))
 
     def _weights(self, z: Vector) -> tuple[float, Vector, Vector]:
         """phi(z); the sum w+ + w- and the difference w+ - w- of the weights of z_i and of -z_i.
@@ -115,17 +115,17 @@ class SymmetricSoftmaxLoss:
         1 - r as -expm1 has no cancellation near z = 0.
         """
         magnitude = abs(z)
-        top = highest(magnitude)
-        alive = _alive(magnitude, top, self.alpha)
+        top = largest_entry(magnitude)
+        alive = _places_that_count(magnitude, top, self.alpha)
         sign = z
         if alive is not None:
             magnitude, sign = magnitude[alive], z[alive]
         odd = magnitude / (-0.5 * self.alpha)
-        odd = into("expm1", odd)
+        odd = apply_in_place("expm1", odd)
         even = 2.0 + odd
         magnitude -= top
         magnitude /= self.alpha
-        e = into("exp", magnitude)
+        e = apply_in_place("exp", magnitude)
         even *= e
         all_of_them = total(even)
         even /= all_of_them
@@ -185,7 +185,7 @@ class SymmetricSoftmaxLoss:
 
     def smoothness(self, A: Matrix | None, p: float) -> Smoothness:
         """max_i ||a_i||_{p*}^2/alpha; A = None is the identity."""
-        return _divided(smoothness.symmetric_softmax(A, p), self.alpha)
+        return _divide(smoothness.symmetric_softmax(A, p), self.alpha)
 
 
 @dataclass(frozen=True)
@@ -205,7 +205,7 @@ class SquareLoss:
 
     def value_and_slope(self, z: Vector) -> tuple[float, Vector]:
         """phi(z) and z."""
-        return self.value(z), fresh(z)
+        return self.value(z), copy_of(z)
 
     def curvature(self, z: Vector) -> Curvature:
         """The identity."""
@@ -253,8 +253,8 @@ class LogisticLoss:
     def _exponentials(self, z: Vector) -> tuple[float, Vector]:
         """phi(z) and e = exp(-y z), kept below overflow: where it is large, log(1 + e) = -y z to the last digit."""
         t = self.y * z
-        t, xp = into("negative", t), namespace(t)
-        e = into("exp", xp.minimum(t, 700.0))
+        t, xp = apply_in_place("negative", t), namespace(t)
+        e = apply_in_place("exp", xp.minimum(t, 700.0))
         return total(xp.maximum(xp.log1p(e), t)) / t.shape[0], e
 
     def _parts(self, z: Vector) -> tuple[float, Vector, Vector, Vector]:
@@ -292,7 +292,7 @@ class LogisticLoss:
         """phi*(u) = 1/n sum_i (s_i log s_i + (1 - s_i) log(1 - s_i)), s_i = -n y_i u_i in [0, 1], inf beyond."""
         n, xp = u.shape[0], namespace(u)
         s = -n * self.y * u
-        low, high = ends(s)
+        low, high = extreme_entries(s)
         if not (low >= 0.0 and high <= 1.0 + SLACK):
             return math.inf
         s = xp.minimum(s, 1.0)
@@ -310,7 +310,7 @@ class LogisticLoss:
 
     def smoothness(self, A: Matrix | None, p: float) -> Smoothness:
         """A bound on ||A||_{p->2}^2/(4n): phi'' is largest at z = 0, where it is 1/(4n)."""
-        return _divided(smoothness.squares(A, p), 4.0 * self.y.shape[0])
+        return _divide(smoothness.squares(A, p), 4.0 * self.y.shape[0])
 
 
 @dataclass(frozen=True)
@@ -377,11 +377,11 @@ def _power_doubt(q: float, value: float, rows: int, dz: float) -> tuple[float, f
     return float(change), float(length ** (q - 1.0)), float(turn)
 
 
-def _alive(z: Vector, top: float, alpha: float) -> Vector | None:
-    """Where exp((z - top)/alpha) counts beside exp(0) = 1, if that is at few places; None where it is at many.
+def _places_that_count(z: Vector, top: float, alpha: float) -> Vector | None:
+    """The places where exp((z - top)/alpha) counts beside exp(0) = 1, if they are few; None where they are many.
 
-    A row 60 below the largest adds 1e-26 of it: less than rounding, for as many rows as there may be.  Other libraries
-    than NumPy may be on a device where looking costs more than it saves.
+    An entry 60 alpha below the largest adds 1e-26 of it, less than rounding, for any number of rows.  Arrays of other
+    libraries than NumPy may be on a device, where looking costs more than it saves.
     """
     if type(z) is not np.ndarray:
         return None
@@ -409,5 +409,5 @@ def _x_log_x(u: Vector) -> Vector:
     return u * xp.log(xp.where(u > 0.0, u, 1.0))
 
 
-def _divided(L: Smoothness, by: float) -> Smoothness:
+def _divide(L: Smoothness, by: float) -> Smoothness:
     return Smoothness(L / by, L.exact)

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse.linalg import LinearOperator
 
-from .._math.arrays import double, foreign, fresh, largest, namespace, to_numpy, vanishes, zeros
-from .._math.doubt import EPS, Doubt, Sizes, lost_to_underflow, roundings, smallest
+from .._math.arrays import copy_of, is_foreign, largest_size, namespace, to_float64, to_numpy, vanishes, zeros
+from .._math.doubt import EPS, Doubt, Sizes, roundings, smallest_number, underflow_loss
 from .._math.geometry import dot
 from . import _smoothness as smoothness
 from ._images import NUMPY, Basis, Columns, Images, Point, Small
@@ -23,10 +23,10 @@ from ._operators import (
     as_matrix,
     as_point,
     entries_a_row,
+    is_single,
     is_sparse,
     quiet,
-    same_library,
-    single,
+    refuse_other_library,
 )
 from ._sizes import MatrixSizes
 from ._smoothness import Smoothness
@@ -59,9 +59,9 @@ class Quadratic(Objective):
             raise ValueError(f"H must be square, got shape {self.H.shape}")
         _check_symmetric(self.H)
         self.dimension: int = d
-        if foreign(c):
-            same_library(c, self.H, "c", "H")
-        self.c = zeros(d, self.H if foreign(self.H) else NUMPY) if c is None else as_data(c, d, "c", self.H)
+        if is_foreign(c):
+            refuse_other_library(c, self.H, "c", "H")
+        self.c = zeros(d, self.H if is_foreign(self.H) else NUMPY) if c is None else as_data(c, d, "c", self.H)
         self.nprod = 0
         self._data = MatrixSizes(self.H, self.c)
 
@@ -79,7 +79,7 @@ class Quadratic(Objective):
         """f(x) and Hx + c; one product."""
         point = as_point(x, self.dimension, "x", self.H)
         Hx = self.forward(point)
-        return dot(0.5 * Hx + self.c, double(point)), in_precision_of(point, Hx + self.c)
+        return dot(0.5 * Hx + self.c, to_float64(point)), in_precision_of(point, Hx + self.c)
 
     @quiet
     def doubt(self, at: Sizes, image: float | None = None) -> Doubt | None:
@@ -90,11 +90,11 @@ class Quadratic(Objective):
         eps, terms, frobenius = max(at.eps, self.precision), self._data.terms, self._data.frobenius
         product = eps * roundings(terms) * frobenius * at.x
         product += (
-            smallest(eps) * math.sqrt(at.d) * (frobenius + terms)
+            smallest_number(eps) * math.sqrt(at.d) * (frobenius + terms)
         )  # entries of x, and products, that are too small
         moved = product if image is None else math.hypot(image, 2.0 * product)
         value = 0.5 * at.x * moved + EPS * (sums * at.x * (0.5 * at.g + 1.5 * c) + abs(at.f))
-        value += lost_to_underflow(at)
+        value += underflow_loss(at)
         slope = moved + EPS * (c + at.g) + at.eps * sums * at.g
         return Doubt(value, slope, slope, image=moved)
 
@@ -116,8 +116,8 @@ class Quadratic(Objective):
 class QuadraticImages(Columns):
     """The image of x is the pair (x, Hx + c): value, slope and curvature along any direction need no further product.
 
-    So a step costs one product, that with its new direction.  The gradient is what is kept, and not Hx: what moves add
-    to it is as small as it is, so that it keeps its digits as it goes to 0.
+    So a step costs one product, with its new direction.  The gradient is kept, not Hx: moves add to it what is of its
+    own size, so that it keeps its digits as it goes to 0.
     """
 
     objective: Quadratic
@@ -142,7 +142,7 @@ class QuadraticImages(Columns):
 
     def gradient(self, point: Point) -> Vector:
         """Hx + c; no product."""
-        return fresh(self._halves(point.z)[1])
+        return copy_of(self._halves(point.z)[1])
 
     def slopes(self, basis: Basis, point: Point) -> Small:
         """The gradient in the coordinates of the basis."""
@@ -166,12 +166,12 @@ class QuadraticImages(Columns):
         return dot(q, Hq)
 
     def reach(self, point: Point, direction: Vector) -> float:
-        """No bound: the model is exact."""
+        """inf: the quadratic model is exact at any distance."""
         return math.inf
 
     def distance(self, one: Vector, other: Vector) -> float:
         """max|one - other| / max(1, max|one|)."""
-        return largest(one - other) / max(1.0, largest(one))
+        return largest_size(one - other) / max(1.0, largest_size(one))
 
 
 @quiet
@@ -182,9 +182,9 @@ def _check_symmetric(H: Matrix) -> None:
     if is_sparse(H):
         size, asymmetry = abs(H).max(), abs(H - H.T).max()
     else:
-        d, size = H.shape[0], largest(H)
+        d, size = H.shape[0], largest_size(H)
         step = max(2**20 // d, 1)  # a block of rows at a time: no temporary of the size of H
         blocks = (slice(i, min(i + step, d)) for i in range(0, d, step))
-        asymmetry = max(largest(H[part, :] - H[:, part].T) for part in blocks)
-    if asymmetry > (2.0**-23 if single(H) else 2.0**-52) ** 0.75 * size:
+        asymmetry = max(largest_size(H[part, :] - H[:, part].T) for part in blocks)
+    if asymmetry > (2.0**-23 if is_single(H) else 2.0**-52) ** 0.75 * size:
         raise ValueError(f"H must be symmetric, got max|H - H^T| = {asymmetry:.3g}; pass (H + H.T)/2 if meant")

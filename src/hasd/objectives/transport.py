@@ -13,8 +13,8 @@ import numpy.typing as npt
 from scipy.sparse import csr_array
 from scipy.sparse.linalg import LinearOperator
 
-from .._math.arrays import hosted, largest
-from .._math.doubt import Doubt, Sizes, lost_to_underflow, roundings
+from .._math.arrays import largest_size, to_host
+from .._math.doubt import Doubt, Sizes, roundings, underflow_loss
 from .._math.geometry import Lp, largest_gain
 from ._operators import Matrix, Vector, as_data, as_matrix, as_point, as_scalar, is_sparse, quiet
 from ._smoothness import Smoothness
@@ -25,7 +25,7 @@ BLOCK = 1 << 15
 NEGLIGIBLE = -40.0
 """Exponents so far below the largest of their row are left out: exp(-40) = 4e-18 is below its last digit."""
 UNDERFLOW = -700.0
-"""Below this exp gives denormal numbers, at five times the price."""
+"""Below this exp gives denormal numbers, which take five times as long."""
 LEAST = 1e-200
 """Sums of a row below this may have lost something to underflow."""
 SPARSE = 0.25
@@ -36,7 +36,7 @@ def as_costs(C: npt.ArrayLike) -> npt.NDArray[np.floating]:
     """C checked: a dense matrix, in NumPy."""
     if is_sparse(C) or isinstance(C, LinearOperator):
         raise TypeError(f"C must be a dense array of costs, got a {type(C).__name__}")
-    return as_matrix(hosted(C), "C")
+    return as_matrix(to_host(C), "C")
 
 
 class EntropicTransport(Objective):
@@ -60,14 +60,14 @@ class EntropicTransport(Objective):
         """Check and keep the data."""
         self.C = as_costs(C)
         n, m = self.C.shape
-        self.a, self.b = as_data(hosted(a), n, "a"), as_data(hosted(b), m, "b")
+        self.a, self.b = as_data(to_host(a), n, "a"), as_data(to_host(b), m, "b")
         for name, mass in (("a", self.a), ("b", self.b)):
             if mass.min() <= 0.0 or abs(mass.sum() - 1.0) > 1e-9:
                 raise ValueError(f"{name} must be positive and sum to 1, got a sum of {mass.sum():g}")
         self.reg = as_scalar(reg, "reg", "> 0", lambda value: value > 0.0)
         self.dimension = n + m
         self.nprod = 0
-        self._largest = largest(self.C)
+        self._largest = largest_size(self.C)
 
     def _split(self, x: npt.ArrayLike) -> tuple[Vector, Vector, Vector]:
         point = as_point(x, self.dimension, "x")
@@ -111,7 +111,7 @@ class EntropicTransport(Objective):
         own = max(at.eps, self.precision)
         dz = own * (2.0 * at.x + self._largest)
         slope = own * (4.0 * roundings(n * m) + roundings(at.d) * at.g)
-        return Doubt(dz + own * (sums + 2.0 * at.x) + lost_to_underflow(at), slope, slope + 2.0 * dz / self.reg)
+        return Doubt(dz + own * (sums + 2.0 * at.x) + underflow_loss(at), slope, slope + 2.0 * dz / self.reg)
 
     def plan(self, x: npt.ArrayLike) -> npt.NDArray[np.floating]:
         """P_ij = exp((u_i + v_j - C_ij)/reg), of total mass 1."""
@@ -136,7 +136,7 @@ class Pass:
     top: Vector  # max_j (v_j - C_ij - base_i)/reg
     total: Vector  # sum_j exp((v_j - C_ij - base_i)/reg - top_i)
     column: Vector  # the column sums of P
-    plan: csr_array | None  # P without what is negligible; None where that is not most of it
+    plan: csr_array | None  # P without negligible entries; None where these are not most of P
     kept: bool = False  # whether it was made from the kernel, whose rows share one top
 
     @property
@@ -177,7 +177,7 @@ class SemiDual(Objective):
         self.a, self.b = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
         self.root = np.sqrt(self.b)
         self.dimension = len(self.b)
-        # f is counted from above f(0): f <= -1 wherever a descent goes, and eps |f| does not hide its rounding error
+        # f is shifted so that f <= -1 at every point of a descent: eps |f| then covers its rounding error.
         self.above = 1.0 + math.log(self.dimension)
         self.size: int = C.nnz if is_sparse(C) else self.C.size
         self.reg = as_scalar(reg, "reg", "> 0", lambda value: value > 0.0)
@@ -197,27 +197,27 @@ class SemiDual(Objective):
 
     @property
     def base(self) -> Vector:
-        """max_j origin_j - C_ij; another reading of C, uncounted, where it is wanted before the first pass."""
+        """max_j origin_j - C_ij; before the first pass this reads C once more, uncounted."""
         if self._base is None:
             self._base = _sparse_base(self) if is_sparse(self.C) else _dense_base(self)
         return self._base
 
     @property
     def precision(self) -> float:
-        """Of a few operations in float64, whatever C is made of."""
+        """That of a few operations in float64, whatever C's type."""
         return 2.0**-50
 
     @property
     def passes(self) -> float:
-        """All that was done, in passes over C."""
+        """The work done so far, in passes over C."""
         return self.nprod + self.products
 
     def potentials(self, x: Vector, found: Pass) -> tuple[Vector, Vector]:
-        """u and v; `found` belongs to x."""
+        """u and v; `found` is the pass at x."""
         return self.reg * (np.log(self.a) - found.level) - self.base, self.origin + self.reg * (x / self.root)
 
     @quiet
-    def found(self, x: Vector) -> Pass:
+    def pass_at(self, x: Vector) -> Pass:
         """The pass at x: the last one where it was made there (a copy of x is kept), else a new one."""
         if self._last is None or not np.array_equal(self._last[0], x):
             shift = x / self.root
@@ -230,7 +230,7 @@ class SemiDual(Objective):
 
     @quiet
     def times(self, x: Vector, found: Pass, d: Vector) -> Vector:
-        """P d; uncounted, and a pass over C only where nothing of P was kept."""
+        """P d, uncounted; it takes a pass over C only where no part of P was kept."""
         if found.plan is not None:
             return found.plan @ d
         scale, shift = self.a / found.total, x / self.root
@@ -245,8 +245,8 @@ class SemiDual(Objective):
         return scale * out
 
     def curvature(self, x: Vector, most: float = math.inf) -> PlanCurvature | None:
-        """The Hessian at x, where a product with it costs at most so many passes; None also where P is dense."""
-        found = self.found(x)
+        """The Hessian at x; None where a product with it costs more than `most` passes, and where P is dense."""
+        found = self.pass_at(x)
         if found.plan is None or 2.0 * found.plan.nnz > most * self.size:
             return None
         return PlanCurvature(self, found.plan, found.column / self.b)
@@ -259,7 +259,7 @@ class SemiDual(Objective):
     def value_and_grad(self, x: npt.ArrayLike) -> tuple[float, Vector]:
         """f(x) and its gradient; one pass."""
         point = as_point(x, self.dimension, "x")
-        found = self.found(point)
+        found = self.pass_at(point)
         value = float(self.a @ found.level) - float(self.root @ point)
         return value - self.above, in_precision_of(point, (found.column - self.b) / self.root)
 
@@ -282,13 +282,13 @@ class SemiDual(Objective):
 
 
 def blocks(n: int, m: int) -> Iterator[slice]:
-    """Rows that fit the cache together."""
+    """Blocks of rows that fit the cache."""
     step = max(1, min(n, BLOCK // m))
     return (slice(first, min(first + step, n)) for first in range(0, n, step))
 
 
 def buffer(n: int, m: int) -> npt.NDArray[np.floating]:
-    """Room for one of the blocks."""
+    """An array with room for any of the blocks."""
     return np.empty((max(1, min(n, BLOCK // m)), m))
 
 
@@ -296,7 +296,7 @@ class PlanCurvature:
     """The Hessian of the semi-dual, diag(column/b) - B^T B with B = a^{-1/2} P b^{-1/2}."""
 
     def __init__(self, dual: SemiDual, plan: csr_array, diagonal: Vector) -> None:
-        """B of the entries that count."""
+        """Make B from the plan's entries that count."""
         left = np.repeat(1.0 / np.sqrt(dual.a), np.diff(plan.indptr))
         data = plan.data * left / dual.root[plan.indices]
         self.B = csr_array((data, plan.indices, plan.indptr), shape=plan.shape)
@@ -321,7 +321,7 @@ def _sparse_base(dual: SemiDual) -> Vector:
 
 
 def _dense_pass(dual: SemiDual, shift: Vector) -> Pass:
-    """Rows in blocks that stay in cache; of a block with few entries that count only those are exponentiated."""
+    """A pass by blocks of rows that stay in cache; where few entries of a block count, only these go through exp."""
     n, m = dual.C.shape
     tops, totals, column, room = np.empty(n), np.empty(n), np.zeros(m), buffer(n, m)
     at_origin, kernel = not np.any(shift), None
@@ -352,11 +352,11 @@ def _dense_pass(dual: SemiDual, shift: Vector) -> Pass:
                 kept.append((values, at, np.bincount(row, minlength=len(E))))
         totals[here] = total
     dual._kernel = kernel if at_origin else dual._kernel
-    return Pass(tops, totals, column, None if kept is None else _gathered(kept, (n, m)))
+    return Pass(tops, totals, column, None if kept is None else _gather_rows(kept, (n, m)))
 
 
 def _kernel_pass(dual: SemiDual, shift: Vector) -> Pass | None:
-    """Two products with the exponentials kept; None where there are none, or where the sum of a row underflows."""
+    """A pass by two products with the kept exponentials; None without these, or where a row's sum underflows."""
     K, top = dual._kernel, float(np.max(shift))
     if K is None or not math.isfinite(top):
         return None
@@ -368,13 +368,13 @@ def _kernel_pass(dual: SemiDual, shift: Vector) -> Pass | None:
     return Pass(np.full(len(total), top), total, weight * ((dual.a / total) @ K), None, kept=True)
 
 
-def _gathered(kept: list[tuple[Vector, Vector, Vector]], shape: tuple[int, int]) -> csr_array:
+def _gather_rows(kept: list[tuple[Vector, Vector, Vector]], shape: tuple[int, int]) -> csr_array:
     values, columns, counts = (np.concatenate(parts) for parts in zip(*kept, strict=True))
     return csr_array((values, columns, np.concatenate(([0], np.cumsum(counts)))), shape=shape)
 
 
 def _sparse_pass(dual: SemiDual, shift: Vector) -> Pass:
-    """Over the stored entries."""
+    """A pass over the stored entries."""
     C = dual.C
     starts, counts = C.indptr[:-1], np.diff(C.indptr)
     E = dual.origin[C.indices] - C.data

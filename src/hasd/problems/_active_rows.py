@@ -1,9 +1,9 @@
-"""Which rows are looked at: for a linear program those with large residuals, and not all from one corner.
+"""Which rows are used: for a linear program, rows with large residuals that differ from each other.
 
 Where rows come from a curve (a polynomial basis, a filter's frequencies) the largest residuals are neighbours in one
-peak, and say the same.  So candidates are taken in the order of a pivoted QR factorisation of their rows, weighted by
-their residuals: each is the one that says most beside those before it.  To bound a point, rows on which the columns are
-independent.
+peak, and nearly equal.  So candidates are taken in the order of a pivoted QR factorisation of their rows, weighted by
+their residuals: each adds most to those before it.  To bound how far a point can be, rows are taken on which the
+columns are independent.
 """
 
 from __future__ import annotations
@@ -19,27 +19,27 @@ from ._coordinates import Coordinates
 CANDIDATES = 3000
 """Rows looked at, at most: the largest, and others at random."""
 PIVOTED = 500
-"""Columns up to which the rows are told apart; beyond, the largest are taken."""
+"""Columns up to which rows are chosen by QR; with more, those with the largest residuals are taken."""
 
 TOLD = 10
-"""Rounds in which rows that tell columns apart are looked for."""
+"""Rounds of the search for rows on which all columns are independent."""
 
 Rows = Callable[[Vector], Matrix]
 
 
-def largest(r: Vector, count: int) -> Vector:
+def largest_rows(r: Vector, count: int) -> Vector:
     """The rows with the largest residuals."""
     return np.arange(r.size) if count >= r.size else np.argpartition(np.abs(r), r.size - count)[r.size - count :]
 
 
-def chosen(rows_of: Rows, r: Vector, above: float, rank: int, times: tuple[float, float]) -> Vector:
-    """The largest residuals, and those above a value that tell different things: so many times the rank of each."""
+def choose_rows(rows_of: Rows, r: Vector, above: float, rank: int, times: tuple[float, float]) -> Vector:
+    """The rows with the largest residuals, and distinct ones with residuals above a value: `times` the rank of each."""
     large, told = (int(part * rank) + 1 for part in times)
-    return np.union1d(largest(r, large), telling(rows_of, r, above, told))
+    return np.union1d(largest_rows(r, large), telling_rows(rows_of, r, above, told))
 
 
-def telling(rows_of: Rows, r: Vector, above: float, count: int) -> Vector:
-    """So many rows with residuals above that, which say different things; all of them where there are no more.
+def telling_rows(rows_of: Rows, r: Vector, above: float, count: int) -> Vector:
+    """So many rows with residuals above a value that differ most from each other; all of them if there are no more.
 
     `rows_of` gives rows in coordinates with columns of one length.
     """
@@ -54,11 +54,11 @@ def telling(rows_of: Rows, r: Vector, above: float, count: int) -> Vector:
     Q = rows_of(order)
     if is_sparse(Q) or Q.shape[1] > PIVOTED:
         return order[:count]
-    return order[_told_apart(Q * (size[order] - above)[:, None], count)]
+    return order[_distinct_rows(Q * (size[order] - above)[:, None], count)]
 
 
-def _told_apart(weighted: Vector, count: int) -> Vector:
-    """Positions of so many rows: pivots, then pivots of what is left, and so on."""
+def _distinct_rows(weighted: Vector, count: int) -> Vector:
+    """Positions of so many rows: the pivots of a QR factorisation, then those of the rows left, and so on."""
     left, taken = np.arange(len(weighted)), np.zeros(0, dtype=int)
     while taken.size < count and left.size:
         pivots = scipy.linalg.qr(weighted[left].T, mode="r", pivoting=True, check_finite=False)[1]
@@ -67,22 +67,22 @@ def _told_apart(weighted: Vector, count: int) -> Vector:
     return taken
 
 
-def signed(r: Vector, rows: Vector) -> Vector:
+def signed_rows(r: Vector, rows: Vector) -> Vector:
     """Rows with the signs of their residuals."""
     return np.column_stack((rows, np.where(r[rows] >= 0.0, 1, -1)))
 
 
-def without(pairs: Vector, known: Vector) -> Vector:
-    """The signed rows that are not known."""
+def new_rows(pairs: Vector, known: Vector) -> Vector:
+    """The signed rows that are not among the known ones."""
     seen = set(map(tuple, known.tolist()))
     return np.array([pair for pair in pairs.tolist() if tuple(pair) not in seen], dtype=int).reshape(-1, 2)
 
 
 def pivots(columns: Vector) -> Vector:
-    """As many rows as there are columns with an entry, independent where that many are.
+    """As many rows as there are nonzero columns, independent where so many independent rows exist.
 
-    Gaussian elimination takes the same rows whatever triangular factor the columns are multiplied by: those of A will
-    do, however ill-conditioned.
+    Gaussian elimination picks the same rows whatever triangular factor the columns are multiplied by, so that A's own
+    columns can be used, however ill-conditioned.
     """
     seen = columns.any(axis=0)
     if not seen.any():
@@ -90,17 +90,17 @@ def pivots(columns: Vector) -> Vector:
     return np.argsort(scipy.linalg.lu(columns[:, seen], p_indices=True)[0])[: np.count_nonzero(seen)]
 
 
-def spanning(coordinates: Coordinates, near: Vector, image: Callable[[Vector], Vector]) -> tuple[Vector, Vector]:
-    """Rows on which the columns are independent, from those near and others; and columns that are not, on any rows.
+def spanning_rows(coordinates: Coordinates, near: Vector, image: Callable[[Vector], Vector]) -> tuple[Vector, Vector]:
+    """Rows, first from those near, on which the columns are independent; and columns that depend on others everywhere.
 
-    `image` gives Qy, over all rows.  What a combination of columns that is 0 on some rows is on all of them says which
-    row tells them apart; where none does, a column depends on the others to rounding.
+    `image` gives Qy, over all rows.  A combination of columns that is 0 on the chosen rows is computed on all rows: the
+    row where it is largest is added; where it is rounding everywhere, the column depends on the others.
     """
     n, d = coordinates.A.shape
     dependent: list[int] = []
     for _ in range(TOLD):
         near = near[pivots(coordinates.columns(near))]
-        last, combinations = _vanishing(coordinates.rows(near), max(n, d) * 2.0**-52)
+        last, combinations = _dependent_columns(coordinates.rows(near), max(n, d) * 2.0**-52)
         dependent, telling = [], []
         for j, y in zip(last.tolist(), combinations, strict=True):
             left = np.abs(image(y))
@@ -114,8 +114,8 @@ def spanning(coordinates: Coordinates, near: Vector, image: Callable[[Vector], V
     return near, np.array(dependent, dtype=int)
 
 
-def _vanishing(Q: Matrix, rounding: float) -> tuple[Vector, Vector]:
-    """Columns that depend on the others of Q to rounding, and for each a combination, 1 of it, that vanishes."""
+def _dependent_columns(Q: Matrix, rounding: float) -> tuple[Vector, Vector]:
+    """Columns that depend on the others of Q to rounding, and for each a combination, with coefficient 1, that is 0."""
     count, d = Q.shape
     if count == 0:
         return np.arange(d), np.eye(d)

@@ -30,14 +30,14 @@ from scipy.sparse import csr_array
 from scipy.sparse.linalg import LinearOperator
 
 from .. import _inputs as inputs
-from .._math.arrays import hosted
+from .._math.arrays import to_host
 from .._run.report import Result
 from .._run.status import Status
 from ..objectives._operators import Vector, as_matrix, is_sparse, quiet
 from ..objectives.transport import SemiDual
 from ._reporter import Reporter
 from ._scaling import Solution, solve, stages
-from ._transport import MAXITER, SAME, coarsest, masses, same_sum
+from ._transport import MAXITER, SAME, coarsest_type, common_sum, masses
 
 TIE = {**SAME, "float64": 1e-12}
 """Sums of sets of numbers of this type are equal within this share of the mass."""
@@ -98,13 +98,13 @@ def balance(
     n, m = matrix.shape
     left, right = masses(r, n, "r"), masses(c, m, "c")
     tol = inputs.number("error_tol", error_tol, least=0.0)
-    problem = Balance.of(matrix, left, right, coarsest(r, c), tol)
+    problem = Balance.of(matrix, left, right, coarsest_type(r, c), tol)
     limit = MAXITER if maxiter is None else inputs.count("maxiter", maxiter, least=0)
     seconds = inputs.seconds(time_limit)
     scaled = BalancedMatrix(K, *(np.full(length, -np.inf) for length in (n, m)))
-    if (obstacle := problem.hopeless()) is not None:
+    if (obstacle := problem.evident_obstacle()) is not None:
         return _result(scaled, None, 1.0, tol, obstacle, began)
-    dual, near = problem.dual(), tol - problem.apart
+    dual, near = problem.dual(), tol - problem.mismatch
     regs = stages(1.0, problem.span, 0.0)
     reporter, start = Reporter("balance", callback, progress, disp), regs[0] * np.log(dual.b)
     tell, watch = lambda value, lower, error: reporter.tell(error, 0.0), lambda v: problem.obstacle(v).impossible
@@ -114,19 +114,19 @@ def balance(
         reporter.close()
     v = problem.fill(scaled, end)
     found = problem.obstacle(v)
-    if end.status is Status.UNBOUNDED and not found.impossible:  # columns that have too much are where it must show
+    if end.status is Status.UNBOUNDED and not found.impossible:  # look for a set among the columns with too much
         found = problem.obstacle(-end.found.column / dual.b)
-    if end.status is Status.UNBOUNDED and not found.impossible:  # what no set of rows proves may be rounding
+    if end.status is Status.UNBOUNDED and not found.impossible:  # without a proof it may be rounding
         end, words = replace(end, status=Status.PRECISION), found.words or problem.suspicion(end.error)
         found = found._replace(words=words)
-    return reporter.end(_result(scaled, end, end.error + problem.apart, tol, found, began))
+    return reporter.end(_result(scaled, end, end.error + problem.mismatch, tol, found, began))
 
 
 def _matrix(K: Any) -> Any:
     """K checked; CSR without stored zeros where it is sparse."""
     if isinstance(K, LinearOperator):
         raise TypeError("balance needs the entries of K: give an array or a sparse matrix, not a LinearOperator")
-    matrix = as_matrix(hosted(K), "K")
+    matrix = as_matrix(to_host(K), "K")
     if is_sparse(matrix):
         matrix = csr_array(matrix, copy=True)
         matrix.sum_duplicates()
@@ -160,8 +160,8 @@ class Balance:
 
     @classmethod
     def of(cls, K: Any, r: Vector, c: Vector, kind: str, tol: float) -> Balance:
-        """What is left."""
-        totals = (same_sum(r, c, "r", "c", kind=kind), float(c.sum()))
+        """The problem without rows and columns whose sums are to be 0."""
+        totals = (common_sum(r, c, "r", "c", kind=kind), float(c.sum()))
         r, c = r / totals[0], c / totals[1]
         rows, columns = np.flatnonzero(r > 0.0), np.flatnonzero(c > 0.0)
         if len(rows) < len(r) or len(columns) < len(c):
@@ -169,21 +169,23 @@ class Balance:
         return cls(K, r[rows], c[columns], totals, rows, columns, TIE[kind], tol)
 
     @property
-    def apart(self) -> float:
-        """By which share the totals differ; 0 where that is rounding.  No scaling has both."""
+    def mismatch(self) -> float:
+        """The share by which the totals differ (no scaling has both); 0 where the difference is rounding."""
         share = abs(self.totals[0] - self.totals[1]) / self.totals[0]
         return share if share > self.tie else 0.0
 
     @property
     def slack(self) -> float:
-        """A set that lacks more proves that no scaling has an error within tol: what it lacks is missed twice."""
-        return self.tie + max(self.apart, 0.5 * self.tol)
+        """A set of rows that lacks more proves that no scaling is within tol: what it lacks is an error twice."""
+        return self.tie + max(self.mismatch, 0.5 * self.tol)
 
-    def hopeless(self) -> Obstacle | None:
-        """What no scaling can have, seen without any: two totals; a sum in a row or a column that has nothing else."""
-        if self.apart > self.tol:
+    def evident_obstacle(self) -> Obstacle | None:
+        """An obstacle that the data show at once: totals that differ, or a sum asked of an empty row or column."""
+        if self.mismatch > self.tol:
             one, other = self.totals
-            return Obstacle(True, f"No scaling exists: r sums to {one:.17g}, c to {other:.17g}.", self.apart - self.tie)
+            return Obstacle(
+                True, f"No scaling exists: r sums to {one:.17g}, c to {other:.17g}.", self.mismatch - self.tie
+            )
         for axis, kept, sums, name in ((1, self.rows, self.r, "row"), (0, self.columns, self.c, "column")):
             lacking = np.flatnonzero(np.asarray((self.K > 0.0).sum(axis=axis)).ravel() == 0)
             if lacking.size:
@@ -209,8 +211,8 @@ class Balance:
     def obstacle(self, v: Vector) -> Obstacle:
         """What v proves about scalings.
 
-        The columns in the order of v, J the first k of them, I the rows that meet no others: r(I) <= c(J) is
-        necessary, and r(I) = c(J) leaves nothing for the other rows that meet J.
+        Sort the columns by v; J are the first k of them, I the rows with entries in J only.  r(I) <= c(J) is
+        necessary, and where r(I) = c(J) nothing is left for the other rows with entries in J.
         """
         rank = np.empty(len(v), dtype=np.int64)
         rank[np.argsort(v)] = np.arange(len(v))
@@ -226,17 +228,17 @@ class Balance:
         tied = np.flatnonzero((short >= -self.tie) & (between > 0))
         if tied.size:
             words = self._words(high <= tied[0], rank <= tied[0], "the same")
-            vanish = "so that what other rows have there must vanish"
-            return Obstacle(False, f"It exists only in the limit: {words}, {vanish}.", lower)
+            vanish = "so that the entries of other rows there must go to 0"
+            return Obstacle(False, f"A scaling exists only in the limit: {words}, {vanish}.", lower)
         if short[k] > TIE["float64"]:
             words = self._words(high <= k, rank <= k, "only")
             return Obstacle(False, f"No scaling comes closer than {2.0 * short[k]:.1e}: {words}.", lower)
         return Obstacle(False, "")
 
     def suspicion(self, error: float) -> str:
-        """What scalings that grow without end say where no set of rows proves anything."""
+        """A sentence for scalings that grow without end where no set of rows proves why."""
         if error <= self.tie:
-            return "What is left is within the rounding of the sums asked for."
+            return "The error that is left is within the rounding of r and c."
         return "The scalings grow without end: perhaps none exists."
 
     def _reach(self, rank: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
@@ -249,13 +251,13 @@ class Balance:
 
     def _words(self, rows: npt.NDArray[np.bool_], columns: npt.NDArray[np.bool_], how: str) -> str:
         wanted, room = self.totals[0] * float(self.r[rows].sum()), self.totals[0] * float(self.c[columns].sum())
-        some, others = _named("row", self.rows[rows]), _named("column", self.columns[columns])
+        some, others = _name_places("row", self.rows[rows]), _name_places("column", self.columns[columns])
         digits = ".17g" if how == "only" and f"{wanted:g}" == f"{room:g}" else "g"
         there = f"in {others}, with a sum of {how} {room:{digits}}"
         return f"all entries of {some}, with a sum of {wanted:{digits}}, are {there}"
 
     def fill(self, scaled: BalancedMatrix, end: Solution) -> Vector:
-        """log d_1 and log d_2, both around the same middle; the latter is returned."""
+        """Set log d_1 and log d_2, both around the same middle; the latter is returned."""
         u, v = end.dual.potentials(end.x, end.found)
         u += math.log(self.totals[0])
         shift = 0.25 * (float(u.max() + u.min()) - float(v.max() + v.min()))
@@ -263,8 +265,8 @@ class Balance:
         return v
 
 
-def _named(noun: str, places: npt.NDArray[np.int64]) -> str:
-    """Up to five of them by number."""
+def _name_places(noun: str, places: npt.NDArray[np.int64]) -> str:
+    """The noun with up to five of these numbers."""
     names = ", ".join(map(str, places[:5])) + (", ..." if len(places) > 5 else "")
     return f"{noun} {names}" if len(places) == 1 else f"{noun}s {names} ({len(places)} of them)"
 
@@ -297,7 +299,7 @@ class BalancedMatrix:
 def _result(
     scaled: BalancedMatrix, end: Solution | None, error: float, tol: float, obstacle: Obstacle, began: float
 ) -> Result:
-    """What was found; nothing where there is no start (end is None)."""
+    """The result; without scalings where the run did not start (end is None)."""
     status = Status.UNBOUNDED if obstacle.impossible or end is None else end.status
     said = "" if obstacle.impossible else status.message.replace("the gradient's dual norm is", "the sums are")
     lower, npass = min(obstacle.lower, error), 0 if end is None else end.npass

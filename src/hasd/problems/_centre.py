@@ -2,8 +2,8 @@
 
     min t  subject to  |<q_i, step> + r_i| <= t, |step_j| <= box.
 
-Where fewer rows carry the optimum than there are columns, its solutions are a face of many dimensions: two rows of a
-table that agree but for b are enough.  What a vertex of that face does to rows outside of the program is arbitrary; its
+Where fewer rows carry the optimum than there are columns, its solutions are a face of many dimensions: two rows that
+agree in everything but b are enough.  What a vertex of that face does to rows outside of the program is arbitrary; its
 analytic centre keeps away from every row that need not be active.  Mehrotra's predictor and corrector (1992), with one
 Cholesky factorisation as large as there are columns a step.
 """
@@ -25,7 +25,7 @@ WIDEST = 1000
 STEPS = 60
 """Steps at most; ten to twenty are usual."""
 CLOSE = 1e-12
-"""The part of the value at which complementarity is rounding."""
+"""Complementarity below this part of the value is rounding."""
 INSIDE = 0.995
 """The part of the way to the boundary that a step goes."""
 SHIFT = 1.0 + 2.0**-43
@@ -33,7 +33,7 @@ SHIFT = 1.0 + 2.0**-43
 
 
 def solve(Q: Matrix, r: Vector, box: float, time_limit: float = math.inf) -> Vertex:
-    """The centre for rows Q with residuals r, whose sizes are about 1; what was reached where time is up."""
+    """The centre for rows Q with residuals r, all of size about 1; where time is up, the point reached."""
     n, d = Q.shape
     deadline = time.perf_counter() + time_limit
     t = 1.1 * float(np.abs(r).max())
@@ -77,13 +77,13 @@ class CentreNewton:
 
 
 def _push(Q: Matrix, move: Vector) -> Vector:
-    """What a move in (step, t) does to the slacks: t - Q step, t + Q step, box - step, box + step."""
+    """The change of the slacks with a move in (step, t): t - Q step, t + Q step, box - step, box + step."""
     image = Q @ move[:-1]
     return np.concatenate((move[-1] - image, move[-1] + image, -move[:-1], move[:-1]))
 
 
 def _pull(Q: Matrix, dual: Vector) -> Vector:
-    """The transpose of that."""
+    """The transpose of `_push`."""
     n, d = Q.shape
     above, below, right, left = np.split(dual, (n, 2 * n, 2 * n + d))
     return np.append(Q.T @ (below - above) - right + left, above.sum() + below.sum())

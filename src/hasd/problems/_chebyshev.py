@@ -38,7 +38,7 @@ import scipy.sparse
 from scipy.sparse.linalg import LinearOperator
 
 from .. import _inputs as inputs
-from .._math.arrays import hosted
+from .._math.arrays import to_host
 from .._minimize import minimize
 from .._run.report import Result
 from .._run.status import Status, Stop
@@ -52,44 +52,44 @@ from ._coordinates import BLOCK, Coordinates
 from ._reporter import Reporter
 
 LEVELS = (0.1, 0.01)
-"""Smoothing as a part of the value: max|z| is seen up to this part of it."""
+"""The smoothing of each stage, as a part of the value: the smoothed maximum is within this part of max|z|."""
 SHARE = (2000, 10)
 """Rows with large residuals that the smoothed problem is posed on: so many, or so many times the rank; as many more at
 random."""
 FIRST, ADDED, MOST = (2.0, 1.0), (1.0, 1.0), 12.0
-"""Times the rank: rows of the first linear program, those with the largest residuals and those that tell different
-things; the same of the rows added to a later one; rows from which idle ones are left out."""
+"""In multiples of the rank: the rows of the first linear program (with the largest residuals, and distinct ones); the
+rows added to a later one (the same two kinds); the number of rows above which idle ones are left out."""
 IDLE = 0.05
 """A row with more slack than this part of the value is idle."""
 NEARLY = 0.05
 """A row within this part of the value is nearly active after the smoothed stage."""
 BOX = 2.0
-"""No coordinate of a better point is farther than this many times the value: |y* - y| <= max|Q (y* - y)| <= 2 max|r|
-where Q^T Q = n I.  Until enough rows are in it, the program needs the bound."""
+"""No coordinate of a better point is farther away than this many times the value: |y* - y| <= max|Q (y* - y)|
+<= 2 max|r| where Q^T Q = n I.  With few rows the program is unbounded without this box."""
 NEAR = 1e-6
 """A vertex that meets all rows this closely is worth polishing."""
 HUGE = 1e150
-"""Entries beyond have no squares."""
+"""The squares of larger entries overflow."""
 TINY = 1e-140
-"""Columns with no larger entry are brought to size 1 first: they have no squares either."""
+"""Columns without a larger entry are brought to size 1 first, because their squares underflow."""
 LOOSE = 1e-6
-"""A relative gap that may be called closed to rounding where rounding explains it; beyond, it is no success."""
+"""A relative gap up to this counts as closed where rounding explains it; a larger one is no success."""
 RISE = 1e-9
-"""A program's value that is higher by no more than this part of it is not higher."""
+"""A program's value has risen only where it is higher by more than this part."""
 STALLS = 1
-"""How often a vertex is tried again where the centre of the solutions leads nowhere."""
+"""How often a vertex is tried again where the centre of the solutions adds no rows."""
 ROUNDS = 200
 """Linear programs at most, unless the caller says otherwise."""
 
 
 @dataclass
 class Exchange:
-    """What is known so far."""
+    """The state of the exchange: the best point, the bound, and what was spent."""
 
     coordinates: Coordinates
     b: Vector
     deadline: float
-    tell: Callable[[float, float], None]  # the user, of value and bound
+    tell: Callable[[float, float], None]  # tells the user value and bound
     began: float = field(default_factory=time.perf_counter)
     upper: float = math.inf
     y: Vector = field(default_factory=lambda: np.zeros(0))  # the best point, in coordinates
@@ -106,7 +106,7 @@ class Exchange:
 
     @property
     def lower(self) -> float:
-        """The bound; the value, where rounding of Ax - b takes that below the minimum."""
+        """The lower bound, or the value where rounding of Ax - b takes the value below the bound."""
         return min(self.certificate.lower, self.upper)
 
     def look(self, y: Vector) -> Vector:
@@ -134,7 +134,7 @@ class Exchange:
             self.trace[name].append(value)
         self.tell(self.upper, self.lower)
 
-    def met(self, tol: float) -> bool:
+    def is_met(self, tol: float) -> bool:
         """Whether bound and value are close enough."""
         return self.upper - self.lower <= tol * self.upper
 
@@ -144,7 +144,7 @@ class Exchange:
         return time.perf_counter() >= self.deadline
 
     def _roundings(self) -> Vector:
-        """What each residual may be off by: the error of its own terms.  A pass over A."""
+        """What each residual may be off by, from the sizes of its own terms.  A pass over A."""
         A, x = self.coordinates.A, np.abs(self.x)
         terms = np.concatenate([abs(A[i : i + BLOCK]) @ x for i in range(0, len(self.b), BLOCK)])
         return 8.0 * 2.0**-52 * (np.abs(self.b) + terms)
@@ -208,7 +208,7 @@ def chebyshev(
     >>> res.x, res.fun, res.active, res.signs
     (array([2.5]), 2.5, array([0, 2]), array([ 1., -1.]))
     """
-    A, b = _checked(A, b)
+    A, b = _check_data(A, b)
     tol = inputs.number("gap_rtol", gap_rtol, least=0.0)
     rounds = ROUNDS if maxiter is None else int(min(inputs.count("maxiter", maxiter, least=0), sys.maxsize))
     limit = inputs.seconds(time_limit)
@@ -216,7 +216,7 @@ def chebyshev(
     if unit is not None:
         A = A @ scipy.sparse.diags_array(unit) if is_sparse(A) else A * unit
     try:
-        res = _solved(A, b, tol, rounds, limit, reporter)
+        res = _solve(A, b, tol, rounds, limit, reporter)
     finally:
         reporter.close()
     res.x = res.x if unit is None else res.x * unit
@@ -224,8 +224,8 @@ def chebyshev(
 
 
 def _units(A: Matrix) -> Vector | None:
-    """Powers of two that bring columns whose squares vanish to size 1, which changes no digit; None without them."""
-    ends = (A.max(axis=0), A.min(axis=0))  # no copy of A
+    """Powers of two that bring columns whose squares underflow to size 1, changing no digit; None without such."""
+    ends = (A.max(axis=0), A.min(axis=0))  # this takes no copy of A
     top, bottom = ((e.toarray() if is_sparse(e) else np.asarray(e)).ravel().astype(np.float64) for e in ends)
     size = np.maximum(top, -bottom)
     if not ((size > 0.0) & (size < TINY)).any():
@@ -233,7 +233,7 @@ def _units(A: Matrix) -> Vector | None:
     return np.where((size > 0.0) & (size < TINY), 2.0 ** -np.maximum(np.frexp(size)[1], -1000), 1.0)
 
 
-def _solved(A: Matrix, b: Vector, tol: float, rounds: int, limit: float, reporter: Reporter) -> Result:
+def _solve(A: Matrix, b: Vector, tol: float, rounds: int, limit: float, reporter: Reporter) -> Result:
     """The fit, for columns whose squares can be computed."""
     search = Exchange(Coordinates.of(A), b, time.perf_counter() + limit, reporter.tell)
     try:
@@ -254,16 +254,16 @@ def _fit(search: Exchange, b: Vector, tol: float, rounds: int) -> Result:
     if search.coordinates.rank > 0:
         _smooth(search, tol)
         return _answer(search, tol, _exchange(search, tol, rounds))
-    top = np.argmax(np.abs(b))  # A = 0: nothing can be done about the largest |b_i|
+    top = np.argmax(np.abs(b))  # A = 0: no x changes the largest |b_i|
     search.certificate.bound(np.array([top]), np.ones(1), np.zeros(0, dtype=int))
     return _answer(search, tol, Status.GAP)
 
 
-def _checked(A: Matrix, b: npt.ArrayLike) -> tuple[Matrix, Vector]:
+def _check_data(A: Matrix, b: npt.ArrayLike) -> tuple[Matrix, Vector]:
     if isinstance(A, LinearOperator):
         raise TypeError("chebyshev needs the rows of A: give an array or a sparse matrix, not a LinearOperator")
-    A = as_matrix(hosted(A), "A")
-    data = as_data(hosted(b), A.shape[0], "b")
+    A = as_matrix(to_host(A), "A")
+    data = as_data(to_host(b), A.shape[0], "b")
     for name, values in (("A", A.data if is_sparse(A) else A), ("b", data)):
         if values.size and max(float(values.max()), -float(values.min())) > HUGE:
             raise ValueError(
@@ -273,11 +273,11 @@ def _checked(A: Matrix, b: npt.ArrayLike) -> tuple[Matrix, Vector]:
 
 
 def _smooth(search: Exchange, tol: float) -> None:
-    """The smoothed maximum on a share of the rows, ever less smooth."""
+    """Minimise the smoothed maximum on a share of the rows, with less and less smoothing."""
     which = _share(search)
     Q = search.coordinates.rows(which)
     for level in LEVELS:
-        if search.met(tol) or search.late:
+        if search.is_met(tol) or search.late:
             return
         scale = search.upper
         alpha = level / math.log(2 * which.size + 1)
@@ -297,19 +297,19 @@ def _share(search: Exchange) -> Vector:
     if 2 * size >= n:
         return np.arange(n)
     others = np.random.default_rng(0).choice(n, size, replace=False)
-    return np.union1d(rows.largest(search.r, size), others)
+    return np.union1d(rows.largest_rows(search.r, size), others)
 
 
 def _exchange(search: Exchange, tol: float, rounds: int) -> Status:
-    """Programs on ever better rows: what an optimum on some rows violates is added, what is idle is left out.
+    """Solve programs on some rows: rows that the optimum violates are added, idle rows are left out.
 
-    Where a vertex is one of many solutions, the centre of them is taken from then on, and no row is left out any more.
+    Once a vertex is one of many solutions, the centre of the solutions is taken instead, and no row is left out.
     """
     coordinates, rank = search.coordinates, search.coordinates.rank
-    first = rows.chosen(coordinates.rows, search.r, (1.0 - NEARLY) * search.upper, rank, FIRST)
-    pairs, box, value, centred, stalled = rows.signed(search.r, first), BOX, 0.0, False, 0
+    first = rows.choose_rows(coordinates.rows, search.r, (1.0 - NEARLY) * search.upper, rank, FIRST)
+    pairs, box, value, centred, stalled = rows.signed_rows(search.r, first), BOX, 0.0, False, 0
     for _ in range(rounds):
-        if search.met(tol):
+        if search.is_met(tol):
             return Status.GAP
         if search.late:
             return Status.TIME
@@ -318,22 +318,22 @@ def _exchange(search: Exchange, tol: float, rounds: int) -> Status:
         if found is None:
             return Status.TIME if search.late else Status.PRECISION
         rising, value = scale * found.value > (1.0 + RISE) * value, scale * found.value
-        there = _judged(search, which, found, tol)
-        more = rows.chosen(coordinates.rows, there, value, rank, ADDED)
-        new = rows.without(rows.signed(there, more[np.abs(there[more]) > value]), pairs)
-        many = not centred and rank <= centre.WIDEST and not found.unique(box)
-        if not len(new) and np.abs(found.step).max() > vertex.EDGE * box:  # columns that are only scaled
+        there = _judge_optimum(search, which, found, tol)
+        more = rows.choose_rows(coordinates.rows, there, value, rank, ADDED)
+        new = rows.new_rows(rows.signed_rows(there, more[np.abs(there[more]) > value]), pairs)
+        many = not centred and rank <= centre.WIDEST and not found.is_unique(box)
+        if not len(new) and np.abs(found.step).max() > vertex.EDGE * box:  # with scaled columns the box is a guess
             box *= 10.0
         elif not len(new) and not (centred and stalled < STALLS):
-            close = search.met(max(tol, LOOSE)) and search.upper - search.lower <= search.rounding()
-            return Status.GAP if close or search.met(tol) else Status.PRECISION
-        elif not len(new):  # the centre has nothing more to say: a vertex may
+            close = search.is_met(max(tol, LOOSE)) and search.upper - search.lower <= search.rounding()
+            return Status.GAP if close or search.is_met(tol) else Status.PRECISION
+        elif not len(new):  # the centre adds no rows: a vertex may
             centred, many, stalled = False, False, stalled + 1
         centred = centred or (many and stalled < STALLS)
         if len(pairs) > MOST * rank and rising and not centred:
             pairs = pairs[found.slack <= IDLE]
         pairs = np.vstack((pairs, new))
-    return Status.GAP if search.met(tol) else Status.MAXITER
+    return Status.GAP if search.is_met(tol) else Status.MAXITER
 
 
 def _program(search: Exchange, pairs: Vector, box: float, centred: bool) -> tuple[Vector, vertex.Vertex | None]:
@@ -344,14 +344,14 @@ def _program(search: Exchange, pairs: Vector, box: float, centred: bool) -> tupl
     return which, centre.solve(Q, r, box, left) if centred else vertex.solve(Q, r, pairs[:, 1].astype(float), box, left)
 
 
-def _judged(search: Exchange, which: Vector, found: vertex.Vertex, tol: float) -> Vector:
-    """The residuals of an optimum on those rows; its point is looked at and polished, its multipliers give a bound."""
+def _judge_optimum(search: Exchange, which: Vector, found: vertex.Vertex, tol: float) -> Vector:
+    """Evaluate and polish an optimum on those rows, and bound the minimum by its multipliers; its residuals."""
     scale, y = search.upper, search.y + search.upper * found.step
     there, on = search.look(y), found.support
     search.certificate.bound(which[on], found.weights[on], np.delete(which, on))
-    if not search.met(tol) and float(np.abs(there).max()) <= (1.0 + NEAR) * scale * found.value:
+    if not search.is_met(tol) and float(np.abs(there).max()) <= (1.0 + NEAR) * scale * found.value:
         Q, signs = search.coordinates.rows(which[on]), np.sign(found.weights[on])
-        search.look(y + scale * vertex.polished(Q, there[which[on]] / scale, signs))
+        search.look(y + scale * vertex.polishing_step(Q, there[which[on]] / scale, signs))
     search.note()
     return there
 
@@ -359,24 +359,24 @@ def _judged(search: Exchange, which: Vector, found: vertex.Vertex, tol: float) -
 MESSAGES = {
     Status.GAP: "Converged: no x does better by more than the tolerance.",
     Status.MAXITER: "Maximum number of linear programs reached.",
-    Status.PRECISION: "No further progress is possible: what is left of the gap is rounding, or the linear program's.",
+    Status.PRECISION: "No further progress is possible: the rest of the gap is rounding, or the solver's tolerance.",
     Status.TIME: Status.TIME.message,
 }
 
 
 def _answer(search: Exchange, tol: float, status: Status, message: str = "") -> Result:
-    """All that is known; everything speaks of the same x."""
+    """The result; all its fields belong to the same x."""
     certificate, d = search.certificate, search.coordinates.A.shape[1]
     order = np.argsort(certificate.active, kind="stable")
-    active, counted = certificate.active[order], certificate.counted
+    active, counted = certificate.active[order], certificate.columns_counted
     rank = np.count_nonzero(counted < search.coordinates.rank)
     message = message or MESSAGES[status]
-    if status is Status.GAP and search.lower > 0.0 and not search.met(tol):
-        message = f"Converged to rounding: {search.upper - search.lower:.2g} is what the size of Ax leaves of the gap."
+    if status is Status.GAP and search.lower > 0.0 and not search.is_met(tol):
+        message = f"Converged to rounding: the gap of {search.upper - search.lower:.2g} is within the rounding of Ax."
     if counted.size < d:
-        message += f" To rounding {counted.size} of the {d} columns of A span the others, which the bound ignores."
+        message += f" Up to rounding, {counted.size} of the {d} columns of A span the others; the bound ignores those."
     if rank < counted.size:
-        message += f" {counted.size - rank} of the {d} columns of A are too near to others to get a coefficient."
+        message += f" {counted.size - rank} of the {d} columns of A are too near to others and get the coefficient 0."
     return Result(
         x=search.x,
         fun=search.upper,

@@ -22,16 +22,16 @@ BLOCK = 4096
 WELL = 1e-4
 """Columns of one length are well-conditioned where their least singular value is more than this part of the largest."""
 LONG = 1e6
-"""Where a row is so many times as long as the median, rounding of it may hide what other rows tell."""
+"""Where a row is so many times as long as the median one, its rounding may hide the other rows' entries."""
 SORTED = 10**7
-"""Entries of an A with dependent columns that is copied to look at its rows in the order of their lengths."""
+"""An A with dependent columns and at most so many entries is copied, to sort its rows by length."""
 AFFORDABLE = 2e11
 """Multiplications that orthonormal columns may cost (n d^2); beyond, they are only scaled to one length."""
 
 
 @dataclass(frozen=True)
 class Coordinates:
-    """x = the columns kept, R^{-1} y there."""
+    """The coordinates y of x: x = R^{-1} y on the columns kept, 0 on the others."""
 
     A: Matrix  # ndarray or CSR
     kept: Vector  # indices of independent columns
@@ -43,7 +43,7 @@ class Coordinates:
         """The factor, and the columns it keeps."""
         n, d = A.shape
         if is_sparse(A) or n * d * d > AFFORDABLE:
-            return cls._scaled(A)
+            return cls._of_scaled_columns(A)
         R = _from_squares(A)
         if R is None:
             R = _from_rows(A)
@@ -63,7 +63,7 @@ class Coordinates:
         return cls(A, kept, S[:rank, :rank] * (size[kept] / math.sqrt(n)), alive[order[rank:]])
 
     @classmethod
-    def _scaled(cls, A: Matrix) -> Coordinates:
+    def _of_scaled_columns(cls, A: Matrix) -> Coordinates:
         n, d = A.shape
         squares = np.zeros(d)
         for start in range(0, n, BLOCK):
@@ -80,7 +80,7 @@ class Coordinates:
 
     @property
     def orthonormal(self) -> bool:
-        """Whether the columns are, or only of one length."""
+        """Whether the columns of Q are orthonormal, or only of one length."""
         return self.R.ndim == 2
 
     def x(self, y: Vector) -> Vector:
@@ -110,7 +110,7 @@ class Coordinates:
         return z
 
     def least_squares(self, b: Vector) -> tuple[Vector, Vector]:
-        """y of least squares and its residual; a second pass mends what rounding did to the first."""
+        """y of least squares and its residual; a second pass corrects the rounding of the first."""
         y, z = np.zeros(self.rank), -b
         for _ in range(2):
             y = y - self._correction(z)

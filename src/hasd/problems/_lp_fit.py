@@ -39,7 +39,7 @@ import numpy.typing as npt
 from scipy.sparse.linalg import LinearOperator
 
 from .. import _inputs as inputs
-from .._math.arrays import hosted
+from .._math.arrays import to_host
 from .._math.geometry import norm2
 from .._minimize import minimize
 from .._run.record import State
@@ -127,7 +127,7 @@ def lp_fit(
     tol = inputs.number("gap_rtol", gap_rtol, least=0.0)
     iterations = inputs.count("maxiter", 10_000 if maxiter is None else maxiter, least=0)
     seconds = inputs.seconds(time_limit)
-    data, size = _scaled(A, b)
+    data, size = _scale_data(A, b)
     reporter = Reporter("lp_fit", callback, progress, disp)
     tell = lambda fun, lower: reporter.tell(fun * size, lower * size)  # noqa: E731
     fit = Fit(data, space_of(data), q, iterations, time.perf_counter() + seconds, tell)
@@ -157,7 +157,7 @@ class Fit:
     q: float
     iterations: float  # left
     deadline: float
-    tell: Callable[[float, float], None]  # the user, of value and bound
+    tell: Callable[[float, float], None]  # tells the user value and bound
     best: LpPoint = field(init=False)  # so far; 0 at first, which is always an answer
     lower: float = 0.0
     u: Vector = field(default_factory=partial(np.zeros, 0))  # whose bound that is
@@ -183,12 +183,12 @@ class Fit:
         self.nit += result.nit - before
         self.iterations -= result.nit - before
         self.nfev += result.nfev
-        self.nprod += result.nprod + 2 * result.nrecord  # the answer is evaluated anew, from x: products like any other
+        self.nprod += result.nprod + 2 * result.nrecord  # those for the record were made, too
         self.method = result.method
         return result
 
     def look(self, y: Vector) -> LpPoint:
-        """What is at a point of the space; the best point is kept."""
+        """Evaluate a point of the space; the best point is kept."""
         c = self.space.point(y)
         z = self.data.image(c)
         seen = LpPoint(c, z, norm(z, self.q))
@@ -202,17 +202,17 @@ class Fit:
         self.rows.append((spent, power, self.best.fun, self.lower, self.nprod + self.data.nprod))
         self.tell(self.best.fun, self.lower)
 
-    def least(self, power: float, size: float) -> float:
-        """A gradient so small is rounding: that of Ax - b, in units of size, times the curvature power - 1."""
+    def least_gradient(self, power: float, size: float) -> float:
+        """The size of gradient that rounding explains: that of Ax - b over size, times the curvature power - 1."""
         return BLUR * self.data.precision * (power - 1.0) * max(1.0, norm(self.data.b, power) / size)
 
     @property
     def exact(self) -> bool:
-        """Whether the residuals are what rounding leaves of b - b."""
+        """Whether the fit is exact: the residuals are no larger than rounding."""
         return self.best.fun <= self.rounding()
 
     def rounding(self) -> float:
-        """What it may take off the residuals of the best point; one product."""
+        """What rounding may change the residuals of the best point by; one product."""
         return BLUR * self.data.precision * norm(magnitude(self.data, self.best.c), self.q)
 
     def certify(self, seen: LpPoint, tol: float) -> float:
@@ -220,22 +220,22 @@ class Fit:
         zeta = seen.z / seen.fun
         root = np.abs(zeta) ** (0.5 * self.q - 1.0)
         self.charges = self._bound(seen, root * self.space.leftover(root, root * zeta, 1e-3 * tol))
-        if self.gap > max(tol, self.space.loose) and not self.charged:  # cruder, but there are no weights to lose
+        if self.gap > max(tol, self.space.loose) and not self.charged:  # cruder, but without weights to lose
             self._bound(seen, self.space.leftover(None, root * root * zeta, 0.0))
         return self.gap
 
     @property
     def gap(self) -> float:
-        """Between the best value and the best bound, relative."""
+        """The relative gap between the best value and the best bound."""
         return (self.best.fun - self.lower) / self.best.fun
 
     @property
     def charged(self) -> bool:
-        """Whether that gap is mostly charges: then nothing is to be gained by a better point."""
+        """Whether that gap is mostly charges for rounding: then a better point gains nothing."""
         return self.charges >= 0.9 * self.gap * self.best.fun
 
     def _bound(self, seen: LpPoint, u: Vector) -> float:
-        """What u proves once A^T u = 0 up to rounding, if it is the best bound so far; the charges taken off it."""
+        """Keep what u, projected onto A^T u = 0, proves, if it is the best bound so far; the charges in it."""
         for _ in range(PASSES):
             u = u / norm(u, self.q / (self.q - 1.0))
             left, blur = norm2(self.data.adjoint(u)), BLUR * self.data.precision * math.sqrt(seen.c.size) * norm2(u)
@@ -270,7 +270,10 @@ def _solve(fit: Fit, tol: float) -> tuple[Status, str]:
     power = 4.0
     while power < fit.q and y.size > 0:
         size = norm(seen.z, power)
-        y = fit.descend(fit.space.objective(PowerLoss(power), size), y / size, ROUGH, fit.least(power, size)).x * size
+        y = (
+            fit.descend(fit.space.objective(PowerLoss(power), size), y / size, ROUGH, fit.least_gradient(power, size)).x
+            * size
+        )
         seen = fit.look(y)
         fit.note(power)
         power *= 2.0
@@ -278,11 +281,11 @@ def _solve(fit: Fit, tol: float) -> tuple[Status, str]:
 
 
 def _finish(fit: Fit, y: Vector, size: float, tol: float) -> tuple[Status, str]:
-    """The last stage: the gap falls with the square of the gradient, which says how small that has to be."""
+    """The last stage: the gap falls with the square of the gradient, from which the next tolerance follows."""
     if y.size == 0:
         return Status.PRECISION, SHORT.format(Status.PRECISION.message, fit.gap)
     f = fit.space.objective(SquareLoss() if fit.q == 2.0 else PowerLoss(fit.q), size)
-    least = fit.least(fit.q, size)
+    least = fit.least_gradient(fit.q, size)
     y, gtol, state, status, gap = y / size, max(math.sqrt(tol), least), None, Status.PRECISION, 1.0
     for _ in range(ROUNDS):
         result = fit.descend(f, y, 0.0, gtol, state)
@@ -292,30 +295,30 @@ def _finish(fit: Fit, y: Vector, size: float, tol: float) -> tuple[Status, str]:
         fit.note(fit.q)
         if gap <= tol:
             return Status.CONVERGED, CERTIFIED
-        if status is not Status.CONVERGED or gtol <= least or fit.charged:  # gtol: the gradient is rounding
+        if status is not Status.CONVERGED or gtol <= least or fit.charged:  # gtol <= least: the gradient is rounding
             break
         gtol = max(norm2(result.jac) * min(max(0.5 * math.sqrt(tol / gap), 1e-3), 0.3), least)
     status = Status.PRECISION if status is Status.CONVERGED else status
     return status, SHORT.format(status.message, gap)
 
 
-def _scaled(A: Matrix, b: npt.ArrayLike) -> tuple[ScaledFit, float]:
-    """The data checked, b divided by a power of two, which is returned too."""
-    A = as_matrix(hosted(A), "A")
+def _scale_data(A: Matrix, b: npt.ArrayLike) -> tuple[ScaledFit, float]:
+    """The checked data, with b divided by a power of two, and that power."""
+    A = as_matrix(to_host(A), "A")
     if A.dtype != np.float64 and not isinstance(A, LinearOperator):
         A = A.astype(np.float64)  # a bound to 1e-8 needs products better than float32's
-    aim = as_data(hosted(b), A.shape[0], "b")
+    aim = as_data(to_host(b), A.shape[0], "b")
     size = float(power_of_two(np.abs(aim).max(keepdims=True))[0])
     return ScaledFit(A, aim / size), size
 
 
-def _returned(fit: Fit, size: float) -> tuple[Vector, Vector]:
+def _answer_point(fit: Fit, size: float) -> tuple[Vector, Vector]:
     """x in the units of the data, the shortest where there are many, and its residuals."""
     data = fit.data
     x, b = fit.best.c * size / data.D * data.lift, data.b * size
     residual = apply(data.given, x) - b
     data.nprod += 1
-    short = fit.space.shortest(x, data.D / data.lift)
+    short = fit.space.shortest_solution(x, data.D / data.lift)
     if short is x:
         return x, residual
     other = apply(data.given, short) - b
@@ -326,11 +329,11 @@ def _returned(fit: Fit, size: float) -> tuple[Vector, Vector]:
 
 def _answer(fit: Fit, size: float, tol: float, status: Status, text: str) -> Result:
     """The result in the units of the data; the value, and success, are those of the x handed back."""
-    x, residual = _returned(fit, size)
+    x, residual = _answer_point(fit, size)
     fun = norm(residual, fit.q)
     lower = min(fit.lower * size, fun)
     kept = fun - lower <= tol * fun if text is CERTIFIED else text is not EXACT or fun <= 4.0 * fit.rounding() * size
-    if not kept:  # x may have lost digits, or all of them, to underflow
+    if not kept:  # x may have lost digits to underflow
         status, text = Status.PRECISION, SHORT.format(Status.PRECISION.message, 1.0 - lower / fun)
     if not (math.isfinite(fun) and np.isfinite(x).all()):
         fun = math.inf

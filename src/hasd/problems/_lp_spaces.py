@@ -26,21 +26,21 @@ from ..methods._span import Span
 from ..methods.hasd_subspace import HASDSubspace
 from ..objectives._images import Basis, ColumnStore
 from ..objectives._loss import Loss
-from ..objectives._operators import Matrix, Vector, apply, is_sparse, single
+from ..objectives._operators import Matrix, Vector, apply, is_single, is_sparse
 from ..objectives.affine import Affine
 from ..objectives.losses import SquareLoss
 
 WHOLE, ENTRIES = 512, 20_000_000
 """Columns, and entries, up to which A is factored: a Newton step in all its coordinates then costs n d^2."""
 WIDEST, NEARLY = 1024, 1e-8
-"""Columns up to which it is factored where they nearly depend on each other, which takes iterations thousands of steps:
-where the squares of their singular values, columns of norm 1, go down to this."""
+"""Up to WIDEST columns, A is also factored where they nearly depend on each other (a squared singular value below
+NEARLY, for columns of norm 1): there iterations would take thousands of steps."""
 REFINEMENTS = 12
-"""Passes of least squares, at most: each that is worth another one gains a digit or more."""
+"""Passes of least squares, at most; they go on while each gains a digit or more."""
 PROJECTION = 2000
 """Iterations of LSMR, at most."""
 FAR = 2.0**900
-"""Columns of this size, or of its inverse, leave room for what is computed with them."""
+"""Columns of sizes between this and its inverse can be computed with without overflow or underflow."""
 BLOCK = 4096
 """Rows taken at a time where a temporary of the size of A would be made."""
 
@@ -62,8 +62,8 @@ class ScaledFit(Affine):
         """
         self.given, products = A, 0
         if isinstance(A, LinearOperator):
-            products = A.shape[1] if _affordable(A) else 1
-            A = apply(A, np.eye(A.shape[1])) if _affordable(A) else A
+            products = A.shape[1] if _can_factor(A) else 1
+            A = apply(A, np.eye(A.shape[1])) if _can_factor(A) else A
         D = np.minimum(column_sizes(A), 2.0**1023)
         self.lift = np.clip(D, 1.0 / FAR, FAR) / D
         if isinstance(A, LinearOperator):
@@ -75,8 +75,8 @@ class ScaledFit(Affine):
 
     @property
     def precision(self) -> float:
-        """That of products with the A given: those of a float32 operator do not get better by being written out."""
-        return 2.0**-23 if single(self.given) else 2.0**-52
+        """The precision of products with the A given: writing out a float32 operator does not improve it."""
+        return 2.0**-23 if is_single(self.given) else 2.0**-52
 
     def forward(self, x: Vector) -> Vector:
         """A D^-1 c; one product."""
@@ -104,19 +104,19 @@ class LpColumns:
         return twin
 
     def method(self) -> Any:
-        """Whatever suits."""
+        """The method that "auto" chooses."""
         return "auto"
 
     def point(self, y: Vector) -> Vector:
         """c."""
         return y
 
-    def shortest(self, x: Vector, D: Vector) -> Vector:
-        """x: the row space is not known."""
+    def shortest_solution(self, x: Vector, D: Vector) -> Vector:
+        """x itself: the row space, which has the shortest solution, is not known."""
         return x
 
     def start(self, descend: Descend) -> Vector:
-        """Least squares, roughly; then of what is left, as long as it shrinks: an exact fit is found here or never."""
+        """Rough least squares, refined on the residual while that shrinks: only this can find an exact fit."""
         y, z, before = np.zeros(self.data.D.size), -self.data.b, math.inf
         for _ in range(REFINEMENTS):
             size = norm2(z)
@@ -143,13 +143,13 @@ class LpColumns:
 
 @dataclass(frozen=True)
 class Factored:
-    """A D^-1 = Q T, T = R on independent columns; y = T c.  Q is orthonormal: the condition of A is out of the way."""
+    """A D^-1 = Q T, T = R on independent columns; y = T c.  Q is orthonormal, whatever the condition of A."""
 
     Q: Vector
     T: Vector
     kept: Vector  # the independent columns
     b: Vector
-    sigma: float  # of R, the least
+    sigma: float  # the least singular value of R
     loose: float = 0.0  # a second projection costs nothing beside the first
 
     @property
@@ -159,7 +159,7 @@ class Factored:
 
     @classmethod
     def of(cls, data: ScaledFit) -> Factored:
-        """QR without pivoting, which is fast, and with it on the small factor, which tells the rank."""
+        """QR without pivoting, which is fast; then with pivoting on the small factor, which tells the rank."""
         Q, T = np.linalg.qr((data.A.toarray() if is_sparse(data.A) else data.A) / data.D)
         P, S, order = scipy.linalg.qr(T, mode="economic", pivoting=True)
         diagonal = np.abs(S.diagonal())
@@ -176,7 +176,7 @@ class Factored:
         return Affine(loss, self.Q, self.b / size)
 
     def method(self) -> Any:
-        """Newton."""
+        """Newton's method in all coordinates."""
         return LpNewton(self.Q)
 
     def point(self, y: Vector) -> Vector:
@@ -185,15 +185,15 @@ class Factored:
         c[self.kept] = scipy.linalg.solve_triangular(self.R, y)
         return c
 
-    def shortest(self, x: Vector, D: Vector) -> Vector:
-        """The part of x in the row space of A, which has the same image: the shortest of all that have."""
+    def shortest_solution(self, x: Vector, D: Vector) -> Vector:
+        """The part of x in the row space of A: the shortest vector with the same image."""
         if self.kept.size == x.size:
             return x
         V, _ = np.linalg.qr((self.T * (D / D.max())).T)
         return V @ (V.T @ x)
 
     def start(self, descend: Descend) -> Vector:
-        """Least squares; the second pass mends what rounding did to the first."""
+        """Least squares; a second pass corrects the rounding of the first."""
         y = self.Q.T @ self.b
         return y + self.Q.T @ (self.b - self.Q @ y)
 
@@ -220,7 +220,7 @@ class LpNewton:
 
     def init(self, problem: Problem, start: Evaluation) -> State:
         """The first state, its span full."""
-        span = Span(_full(np.eye(start.x.size)), _full(self.Q))
+        span = Span(_full_basis(np.eye(start.x.size)), _full_basis(self.Q))
         return replace(self._method.init(problem, start), span=span)
 
     def step(self, problem: Problem, state: State) -> State:
@@ -228,25 +228,25 @@ class LpNewton:
         return self._method.step(problem, state)
 
 
-def _full(columns: Vector) -> Basis:
+def _full_basis(columns: Vector) -> Basis:
     """These columns as a basis with no room for more."""
     store = ColumnStore(0)
     store.array, store.room, store.used = columns, columns.shape[1], columns.shape[1]
     return Basis(store, store.used)
 
 
-def _affordable(A: Matrix) -> bool:
-    """Whether A is factored."""
+def _can_factor(A: Matrix) -> bool:
+    """Whether A is small enough to be factored."""
     n, d = A.shape
     return d <= WHOLE and n * d <= ENTRIES
 
 
-def _dependent(data: ScaledFit) -> bool:
-    """Whether columns that are not too many to be factored nearly depend on each other; some rows tell."""
+def _has_dependent_columns(data: ScaledFit) -> bool:
+    """Whether the columns, if few enough to be factored, nearly depend on each other; judged by some rows."""
     A, (n, d) = data.A, data.A.shape
     if isinstance(A, LinearOperator) or d > WIDEST or n * d > ENTRIES:
         return False
-    if is_sparse(A):  # where a few rows may tell nothing of a column; all of them cost little
+    if is_sparse(A):  # a few sparse rows may miss a column; all rows cost little
         part = A @ scipy.sparse.diags_array(1.0 / data.D)
         squares = (part.T @ part).toarray()
     else:
@@ -264,7 +264,7 @@ def _dependent(data: ScaledFit) -> bool:
 
 def space_of(data: ScaledFit) -> LpColumns | Factored:
     """Factored where that is affordable, or there is no other way."""
-    return Factored.of(data) if _affordable(data.A) or _dependent(data) else LpColumns(data)
+    return Factored.of(data) if _can_factor(data.A) or _has_dependent_columns(data) else LpColumns(data)
 
 
 def column_sizes(A: Matrix) -> Vector:

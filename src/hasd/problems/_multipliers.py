@@ -1,4 +1,4 @@
-"""What multipliers on a few rows prove of max|Ax - b|, all rounding charged.
+"""What multipliers on a few rows prove about max|Ax - b|, all rounding charged.
 
 For weights with A_B^T weights = 0 and ||weights||_1 = 1 every x has max|Ax - b| >= <weights, A_B x - b_B>, which is the
 same for every x: -<weights, b_B>.  Weights that miss the equation by g prove |<weights, b_B>| - <|g|, |x|>, and an x
@@ -17,16 +17,16 @@ from ..objectives._operators import Vector
 from . import _active_rows as rows
 
 REFINED, SMALL = 4, 2.0**-95
-"""How often what is left of A^T w is taken off, at most, and the part of w that need not be."""
+"""At most REFINED corrections take the rest of A^T w off w; a correction below SMALL times w is not needed."""
 UP = 1.0 + 2.0**-50
-"""More than seven roundings take from a number."""
+"""A factor that covers seven roundings."""
 SAME = 2.0**-45
 """Numbers that agree to this part are the same to rounding: a hundred roundings, as sums and means make."""
 UNIT = 2.0**-50
-"""The part of the largest weight that rounding leaves of one that is 0, rows of size 1."""
+"""A weight below this part of the largest is rounding, for rows of size 1."""
 NONE = np.zeros(0, dtype=int)
 TINIEST = 2.0**-1070
-"""More than underflow takes from the operations of a product."""
+"""More than a product's operations lose to underflow."""
 
 
 @dataclass(frozen=True)
@@ -40,18 +40,18 @@ class MultiplierProblem:
 
     def lower(self, reach: Vector) -> float:
         """A bound on max|Ax - b| over all x with |x_j| <= reach_j."""
-        some = self.left > 0.0  # nothing left of a column: it does not matter how far x_j goes
+        some = self.left > 0.0  # where nothing is left, x_j does not matter
         charge = math.fsum(self.left[some] * reach[some])
         return max(math.nextafter(self.value - UP * charge, 0.0), 0.0) if math.isfinite(charge) else 0.0
 
 
 def dual(columns: Vector, weights: Vector, b: Vector, ignored: Vector = NONE) -> MultiplierProblem | None:
-    """The nearest weights with columns^T weights = 0 but for those ignored, and what they prove; None without any.
+    """The nearest weights with columns^T weights = 0, the ignored columns aside, and what they prove; None if none.
 
     `columns` are rows of A.  The weights are sums high + low of two float64, and what they leave of columns^T weights
     is summed in as many digits and taken off again: float64 weights would leave the condition of A times 2^-53.
     """
-    block = _equilibrated(columns)
+    block = _equilibrate(columns)
     if block is None:
         return None
     scaled, up, across = block
@@ -80,11 +80,11 @@ def dual(columns: Vector, weights: Vector, b: Vector, ignored: Vector = NONE) ->
     weight = np.abs(high)
     balanced = left <= np.maximum(SAME * (np.abs(scaled).T @ weight), UNIT * weight.max())
     left = np.where(left > 0.0, np.nextafter(np.ldexp(left, -across), math.inf), 0.0)
-    return _rounded(np.ldexp((high, low), up), abs(value) - off, left, balanced)
+    return _round_safely(np.ldexp((high, low), up), abs(value) - off, left, balanced)
 
 
-def _rounded(weights: Vector, value: float, left: Vector, balanced: Vector) -> MultiplierProblem | None:
-    """The same for ||w||_1 = 1, each number on the safe side; `weights` are high and low."""
+def _round_safely(weights: Vector, value: float, left: Vector, balanced: Vector) -> MultiplierProblem | None:
+    """The proof scaled to ||w||_1 = 1, each number rounded to the safe side; `weights` are high and low."""
     if not (math.isfinite(value) and np.isfinite(left).all()):
         return None
     total = math.fsum(np.abs(weights).ravel().tolist())
@@ -104,7 +104,7 @@ def reach(columns: Vector, b: Vector, top: float) -> Vector:
     d = seen.size
     if which.size < d or d == 0:
         return far
-    block = _equilibrated(columns[np.ix_(which, seen)])
+    block = _equilibrate(columns[np.ix_(which, seen)])
     if block is None:
         return far
     S, up, across = block
@@ -123,8 +123,8 @@ def reach(columns: Vector, b: Vector, top: float) -> Vector:
     return far
 
 
-def _equilibrated(M: Vector) -> tuple[Vector, Vector, Vector] | None:
-    """Rows, then columns, brought to size about 1 by powers of two, and these; None where a digit would be lost."""
+def _equilibrate(M: Vector) -> tuple[Vector, Vector, Vector] | None:
+    """M with rows, then columns, scaled to size about 1, and the exponents; None where a digit would be lost."""
     up = -np.frexp(np.abs(M).max(axis=1, initial=0.0))[1]
     scaled = M * np.ldexp(1.0, up)[:, None]
     across = -np.frexp(np.abs(scaled).max(axis=0, initial=0.0))[1]

@@ -15,7 +15,7 @@ Reference.  Cuturi & Peyre (2018) for the semi-dual; Brauer, Clason, Lorenz & Wi
 >>> t = np.linspace(0.0, 1.0, 9)
 >>> f = SemiDual((t[:, None] - t**2) ** 2, np.full(9, 1 / 9), np.full(9, 1 / 9), reg=1e-3)
 >>> res = hasd.minimize(f, np.zeros(9), method=PlanNewton(), tol=1e-9)
->>> res.success, bool(np.abs(f.found(res.x).column - 1 / 9).max() < 1e-8)
+>>> res.success, bool(np.abs(f.pass_at(res.x).column - 1 / 9).max() < 1e-8)
 (True, True)
 """
 
@@ -48,25 +48,25 @@ from ..objectives.transport import Pass, PlanCurvature, SemiDual
 FIRST_STAGE = 1e-2
 """The first reg, relative to the span of C: from here on quasi-Newton alone needs some twenty passes."""
 FACTOR = 4.0
-"""From one reg to the next."""
+"""Each reg is the one before divided by this."""
 STAGE_ERROR = 1e-2
 """The error of the marginals at which a stage hands over."""
 STAGE_STEPS = 50
-"""Steps after which it does so anyway."""
+"""Steps after which a stage hands over in any case."""
 FORCING = 0.1
 """The residual of a Newton step, relative to the gradient, at most."""
 DAMPING = 1e-3
 """delta over the error of the marginals."""
 CHEAP = 0.5
-"""Passes that a product with the Hessian may cost from the first step on ..."""
+"""Passes over C that a product with the Hessian may cost in the first steps of a stage."""
 PATIENCE = 25
-"""... and the step of a stage from which on it may cost more: quasi-Newton would have arrived on an easy problem."""
+"""From this step of a stage on it may cost more: on an easy problem quasi-Newton would be done by then."""
 PRODUCTS = 2000
 """Conjugate gradients in one step."""
 EPS, BLUR = 2.0**-52, 8.0
 """Roundings charged for a sum, as in ``hasd.objectives._dual``."""
 LIGHT, LIGHTEST = 0.1, 1e-8
-"""Columns whose masses together are this part of tol, or of the other number, are not worth a step."""
+"""Columns are left out of the steps while their masses add up to less than LIGHT tol and LIGHTEST."""
 RESOLVED = 2.0**-40
 """A reg below this part of max |C| is not resolved by the exponents' own rounding."""
 
@@ -115,7 +115,7 @@ class PlanNewton:
         if look is None:
             return self.dense.step(problem, replace(state, pairs=NO_PAIRS))
         there, _ = line.take(look)
-        # pairs of before would be stale by the time they are used again
+        # Curvature pairs from before would be out of date when they are used again.
         return advance(problem, state, there, add_cut(state.estimate, e, there.f), trials, pairs=NO_PAIRS)
 
 
@@ -130,7 +130,7 @@ def newton_direction(curvature: PlanCurvature, g: Vector, error: float) -> Vecto
     for _ in range(PRODUCTS):
         Hp = curvature.times(p) + delta * p
         bend = dot(p, Hp)
-        if not bend > 0.0:  # rounding: H is positive semidefinite
+        if not bend > 0.0:  # rounding, as H is positive semidefinite
             break
         d = d + (rz / bend) * p
         r = r - (rz / bend) * Hp
@@ -159,18 +159,18 @@ class Trace:
     """A row an iterate."""
 
     scale: float  # max |C|
-    tell: Callable[[float, float, float], None] = lambda value, lower, error: None  # the user
+    tell: Callable[[float, float, float], None] = lambda value, lower, error: None  # tells the user
     began: float = field(default_factory=time.perf_counter)
     rows: list[tuple[float, ...]] = field(default_factory=list)
     before: float = 0.0  # passes of the stages before
 
     def record(self, dual: SemiDual, state: State) -> None:
-        """The plan's own value is off the dual one by the error of its column sums.
+        """Add a row; the plan's value differs from the dual one by the error of its column sums.
 
-        The pass at this point is the one that the next step, or the result, asks for: none is made for the record.
+        The next step, or the result, asks for the same pass at this point: none is made for the record alone.
         """
-        u, v = dual.potentials(state.x, dual.found(state.x))
-        lower = certified(dual, u, v, self.scale)
+        u, v = dual.potentials(state.x, dual.pass_at(state.x))
+        lower = certified_bound(dual, u, v, self.scale)
         value = float(dual.a @ u) + float(v @ (dual.b + dual.root * state.at.g))
         seconds = time.perf_counter() - self.began
         self.rows.append((seconds, value, lower, state.grad_norm, dual.reg, self.before + dual.passes))
@@ -184,7 +184,7 @@ class Trace:
         return table
 
 
-def certified(dual: SemiDual, u: Vector, v: Vector, scale: float) -> float:
+def certified_bound(dual: SemiDual, u: Vector, v: Vector, scale: float) -> float:
     """<a, u> + <b, v>, a lower bound on <C, P> + reg sum P log P over all plans, less what rounding may have added.
 
     Each product and sum may be off in its last digits; scale is max |C|.
@@ -197,9 +197,9 @@ def certified(dual: SemiDual, u: Vector, v: Vector, scale: float) -> float:
 class Solution:
     """Where the run ended, at the reg that was asked for."""
 
-    dual: SemiDual  # there
+    dual: SemiDual  # the semi-dual at that reg
     x: Vector  # its point
-    found: Pass  # what belongs to it
+    found: Pass  # the pass at x
     error: float  # l_1 error of the column sums; the rows are exact
     status: Status
     nit: int
@@ -210,7 +210,7 @@ class Solution:
 Watch = Callable[[Vector], bool]
 """Whether these potentials prove that no solution exists."""
 WATCH = 25
-"""Steps between two looks at that."""
+"""Steps between two calls of a `Watch`."""
 
 
 def solve(
@@ -231,7 +231,7 @@ def solve(
     nit = 0
     for k, reg in enumerate(regs):
         last = reg == dual.reg
-        if k > 0:  # the part of v that is reg log b belongs to the reg
+        if k > 0:  # v contains reg log b, which changes with reg
             v = v + (reg - regs[k - 1]) * np.log(dual.b)
         oracle = Oracle(ObjectiveSource(dual.at(reg, v)))
         here: SemiDual = oracle.source.objective  # type: ignore[attr-defined]
@@ -239,7 +239,7 @@ def solve(
         oracle.deadline = deadline
         steps = maxiter - nit if last else min(STAGE_STEPS, maxiter - nit)
         within = stopping.Tolerances(0.0, tol if last else max(tol, STAGE_ERROR), Bounds(None, 0.0))
-        criteria: list[loop.Criterion] = [within, stopping.iterations(steps), *_watched(here, watch)]
+        criteria: list[loop.Criterion] = [within, stopping.iterations(steps), *_watch_criteria(here, watch)]
         problem = Problem(oracle, Weighted(here.root))
         outcome = loop.follow(problem, method, start, loop.Watch(partial(trace.record, here), None, criteria))
         x, status = outcome.state.x, outcome.status
@@ -248,12 +248,12 @@ def solve(
         trace.before += here.passes
         if status in (Status.TIME, Status.UNBOUNDED, Status.CALLBACK):
             break
-        if nit >= maxiter and reg != regs[-1]:  # the stages after this one are missing, whatever it ended by
+        if nit >= maxiter and reg != regs[-1]:  # later stages were not reached, however this one ended
             status = Status.MAXITER
             break
-        if status is Status.MAXITER and nit < maxiter:  # its own limit, at which a stage hands over
+        if status is Status.MAXITER and nit < maxiter:  # the stage's own limit: hand over to the next
             status = Status.CONVERGED
-    return _ended(dual, here, x, v, status, tol, nit, trace)
+    return _final_solution(dual, here, x, v, status, tol, nit, trace)
 
 
 def solve_heavy(
@@ -269,8 +269,8 @@ def solve_heavy(
 ) -> Solution:
     """`solve` for a dense C, where columns too light to matter for tol are left out and placed afterwards.
 
-    Such a column may be missed by far while the error is small already.  Its curvature is then 0, Newton's direction
-    there as long as the damping allows, and the line search cuts the step of all columns to suit it.
+    Such a column may be far off while the error is small already.  Its curvature is then 0, Newton's step there is as
+    long as the damping allows, and the line search shortens the step of all columns because of it.
     """
     order = np.argsort(dual.b)
     light = order[np.cumsum(dual.b[order]) <= LIGHT * min(tol, LIGHTEST)]
@@ -279,21 +279,21 @@ def solve_heavy(
     heavy, mass = np.setdiff1d(order, light), float(dual.b[light].sum())
     kept = dual.b[heavy]
     part = SemiDual(dual.C[:, heavy], dual.a, kept / kept.sum(), dual.reg)
-    # Placing them moves at most their mass between columns, in what they take and in what they are given.
+    # Placing them moves at most their mass from other columns, and at most their mass to them.
     end = solve(part, v[heavy], regs, tol - 4.0 * mass, maxiter, seconds, tell=tell, scale=scale)
     v = np.empty_like(dual.b)
     u, v[heavy] = end.dual.potentials(end.x, end.found)
-    v[light] = dual.reg * np.log(dual.b[light]) - _placed(dual, u, light)
+    v[light] = dual.reg * np.log(dual.b[light]) - _column_potentials(dual, u, light)
     # A plan P of the whole becomes one of the part by giving each row what it had in light columns in proportion to
     # the heavy ones: the optimum of the part is above that of the whole by no more than this.
     cells = dual.a.size * light.size
     end.trace["lower"] -= mass * (2.0 * scale + dual.reg * (1.0 + math.log(cells) - math.log(mass)))
-    return _seen(end, dual.at(dual.reg, v), tol)
+    return _solution_on_whole(end, dual.at(dual.reg, v), tol)
 
 
 @quiet
-def _placed(dual: SemiDual, u: Vector, columns: Vector) -> Vector:
-    """reg log sum_i exp((u_i - C_ij)/reg), with which a step of Sinkhorn's gives these columns their sums."""
+def _column_potentials(dual: SemiDual, u: Vector, columns: Vector) -> Vector:
+    """reg log sum_i exp((u_i - C_ij)/reg): a Sinkhorn step on these columns is v = reg log b minus this."""
     E = u[:, None] - dual.C[:, columns]
     top = E.max(axis=0)
     E -= top
@@ -301,24 +301,24 @@ def _placed(dual: SemiDual, u: Vector, columns: Vector) -> Vector:
     return top + dual.reg * np.log(np.exp(E, out=E).sum(axis=0))
 
 
-def _seen(end: Solution, whole: SemiDual, tol: float) -> Solution:
-    """The end of a run on some columns as seen at the origin of the whole: one more pass."""
+def _solution_on_whole(end: Solution, whole: SemiDual, tol: float) -> Solution:
+    """The solution of a run on some columns as one of the whole problem: one more pass."""
     x = np.zeros_like(whole.b)
-    found = whole.found(x)
+    found = whole.pass_at(x)
     error = float(np.abs(found.column - whole.b).sum())
-    status = _judged(end.status, error, tol)
+    status = _final_status(end.status, error, tol)
     return replace(end, dual=whole, x=x, found=found, error=error, status=status, npass=end.npass + 1)
 
 
-def _judged(status: Status, error: float, tol: float) -> Status:
+def _final_status(status: Status, error: float, tol: float) -> Status:
     """The status of a run whose plan has that error at the reg and on the columns that were asked for."""
     if error <= tol:
         return Status.CONVERGED
-    # It converged at a reg that arithmetic resolves, which is not the one asked for, or up to rounding.
+    # It converged at the least reg that arithmetic resolves, above the one asked for, or up to rounding.
     return Status.PRECISION if status is Status.CONVERGED else status
 
 
-def _watched(dual: SemiDual, watch: Watch | None) -> Iterator[loop.Criterion]:
+def _watch_criteria(dual: SemiDual, watch: Watch | None) -> Iterator[loop.Criterion]:
     if watch is not None:
 
         def criterion(state: State) -> Status | None:
@@ -328,15 +328,15 @@ def _watched(dual: SemiDual, watch: Watch | None) -> Iterator[loop.Criterion]:
         yield criterion
 
 
-def _ended(
+def _final_solution(
     dual: SemiDual, here: SemiDual, x: Vector, v: Vector, status: Status, tol: float, nit: int, trace: Trace
 ) -> Solution:
-    """The end as seen at the reg asked for: one more pass where the run stopped at another one."""
+    """The solution at the reg asked for: one more pass where the run stopped at another reg."""
     before = trace.before - here.passes
     if here.reg != dual.reg:
         before, here, x = trace.before, dual.at(dual.reg, v), np.zeros_like(v)
-    found = here.found(x)
+    found = here.pass_at(x)
     error = float(np.abs(found.column - here.b).sum())
     return Solution(
-        here, x, found, error, _judged(status, error, tol), nit, math.ceil(before + here.passes), trace.columns()
+        here, x, found, error, _final_status(status, error, tol), nit, math.ceil(before + here.passes), trace.columns()
     )

@@ -27,13 +27,13 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import _inputs as inputs
-from .._math.arrays import hosted
+from .._math.arrays import to_host
 from .._run.report import Result
 from .._run.status import Status
 from ..objectives._operators import Vector, as_data, as_point, quiet
 from ..objectives.transport import UNDERFLOW, SemiDual, as_costs, blocks, buffer
 from ._reporter import Reporter
-from ._scaling import Solution, certified, solve_heavy, stages
+from ._scaling import Solution, certified_bound, solve_heavy, stages
 
 MAXITER = 10_000
 """Steps where the caller sets no limit: some tens are usual."""
@@ -112,7 +112,7 @@ def transport(
     regs = stages(dual.reg, problem.span, problem.scale)
     v = regs[0] * np.log(dual.b)
     if x0 is not None:
-        regs, v = regs[-1:], problem.warm(x0, regs[-1])
+        regs, v = regs[-1:], problem.warm_start(x0, regs[-1])
     reporter, mass = Reporter("transport", callback, progress, disp), problem.mass
 
     def tell(value: float, lower: float, error: float) -> None:
@@ -136,48 +136,48 @@ class Transport:
     rows: npt.NDArray[np.bool_]  # those with mass
     columns: npt.NDArray[np.bool_]
 
-    def warm(self, x0: npt.ArrayLike, reg: float) -> Vector:
-        """v of the potentials given; where they say nothing, what belongs to no costs at all."""
+    def warm_start(self, x0: npt.ArrayLike, reg: float) -> Vector:
+        """v of the potentials given; where these are not finite, reg log b, which is right for zero costs."""
         x = as_point(x0, len(self.rows) + len(self.columns), "x0")
         v = np.asarray(x[len(self.rows) :][self.columns], dtype=float)
         return np.where(np.isfinite(v), v, reg * np.log(self.dual.b))
 
 
 def _problem(C: Any, a: Any, b: Any, reg: Any) -> Transport:
-    """Check everything."""
+    """The checked problem."""
     cost = as_costs(C)
     n, m = cost.shape
     left, right = masses(a, n, "a"), masses(b, m, "b")
-    mass = same_sum(left, right, "a", "b", kind=coarsest(a, b))
+    mass = common_sum(left, right, "a", "b", kind=coarsest_type(a, b))
     left, right = left / mass, right / float(right.sum())
     rows, columns = left > 0.0, right > 0.0
     if not (rows.all() and columns.all()):
         cost = cost[np.ix_(rows, columns)]
     low, high = float(cost.min()), float(cost.max())
     if not math.isfinite(high - low):
-        raise ValueError("C must span less than the largest number there is")
+        raise ValueError("C must have a finite range, but max C - min C overflows")
     dual = SemiDual(cost, left[rows], right[columns], inputs.number("reg", reg, least=0.0, strict=True))
     return Transport(dual, high - low, max(abs(low), abs(high)), mass, rows, columns)
 
 
 def masses(given: Any, length: int, name: str) -> Vector:
     """A finite vector without negative entries."""
-    checked = as_data(hosted(given), length, name)
+    checked = as_data(to_host(given), length, name)
     if checked.min() < 0.0:
         place = int(np.argmin(checked))
         raise ValueError(f"{name} must not be negative, but {name}[{place}] is {checked[place]:g}")
     return checked
 
 
-def coarsest(*given: Any) -> str:
-    """The type, of those in `SAME`, that was rounded to last: the coarsest among those given."""
-    types = {np.asarray(hosted(one)).dtype.name for one in given}
+def coarsest_type(*given: Any) -> str:
+    """The name of the coarsest type among the arrays given, one of `SAME`."""
+    types = {np.asarray(to_host(one)).dtype.name for one in given}
     return next((name for name in SAME if name in types), "float64")
 
 
 @quiet
-def same_sum(left: Vector, right: Vector, *names: str, kind: str) -> float:
-    """The sum of both, which may differ by rounding in numbers of that kind."""
+def common_sum(left: Vector, right: Vector, *names: str, kind: str) -> float:
+    """The sum that both share, up to rounding in numbers of that type; a ValueError where they differ by more."""
     one, other = float(left.sum()), float(right.sum())
     if not 0.0 < one < math.inf or not abs(one - other) <= SAME[kind] * one:
         raise ValueError(
@@ -198,7 +198,7 @@ class Rounded:
     @classmethod
     @quiet
     def of(cls, end: Solution) -> Rounded:
-        """Lines 1 and 2, the rows, are void: their sums are a."""
+        """Lines 1 and 2, for the rows, change nothing: the row sums are a."""
         a, b, column = end.dual.a, end.dual.b, end.found.column
         keep = np.where(column > b, b / column, 1.0)
         missing = np.maximum(a - end.dual.times(end.x, end.found, keep), 0.0)
@@ -263,10 +263,10 @@ def _result(problem: Transport, end: Solution, tol: float, began: float) -> Resu
     cost, entropy = rounded.values()
     log = math.log(mass)
     fun = mass * (cost + dual.reg * (entropy + log))
-    lower = min(mass * (certified(dual, u, v, problem.scale) + dual.reg * log), fun)
+    lower = min(mass * (certified_bound(dual, u, v, problem.scale) + dual.reg * log), fun)
     full_u, full_v = np.full(len(problem.rows), -np.inf), np.full(len(problem.columns), -np.inf)
     full_u[problem.rows], full_v[problem.columns] = u + dual.reg * log, v
-    # a plan exists, so that the dual is bounded: what looks otherwise is rounding
+    # A plan exists, so the dual is bounded: a run that seems unbounded shows rounding.
     status = Status.PRECISION if end.status is Status.UNBOUNDED else end.status
     note = "" if math.isclose(mass, 1.0, rel_tol=1e-9) else f" The masses were divided by their sum, {mass:g}."
     trace = dict(end.trace)

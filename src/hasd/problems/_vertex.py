@@ -2,9 +2,9 @@
 
     min t  subject to  s_i (<q_i, step> + r_i) <= t, t >= 0, |step_j| <= box,
 
-posed as its dual, max sum_i m_i s_i r_i - box ||e||_1 over m >= 0, sum m <= 1, sum_i m_i s_i q_i = e: a basis of that
-is as large as there are columns, of the other as there are rows.  The value HiGHS reports is not used:
-`proof` says what the multipliers prove.
+posed as its dual, max sum_i m_i s_i r_i - box ||e||_1 over m >= 0, sum m <= 1, sum_i m_i s_i q_i = e: its bases have as
+many rows as there are columns, those of the primal as many as there are rows.  The value that HiGHS reports is not
+used: `_multipliers` computes what the multipliers prove.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ class Vertex:
 
     @property
     def support(self) -> Vector:
-        """The rows that carry it: by their weight, or by their pull, which a long row has with a small weight."""
+        """The rows that carry it: those with a large weight, or a large weight times length."""
         weight = np.abs(self.weights)
         pull = weight * self.lengths
         return np.flatnonzero((weight > ACTIVE * weight.max(initial=0.0)) | (pull > ACTIVE * pull.max(initial=0.0)))
 
-    def unique(self, box: float) -> bool:
-        """Whether as many constraints carry it as fix a point: rows, and coordinates at the edge of the box."""
+    def is_unique(self, box: float) -> bool:
+        """Whether enough constraints carry it to fix one point: rows, and coordinates at the edge of the box."""
         return self.support.size + np.count_nonzero(np.abs(self.step) > EDGE * box) > self.step.size
 
 
@@ -81,7 +81,7 @@ def lengths(Q: Matrix) -> Vector:
     return scipy.sparse.linalg.norm(Q, axis=1) if is_sparse(Q) else np.linalg.norm(Q, axis=1)
 
 
-def polished(Q: Matrix, r: Vector, s: Vector) -> Vector:
-    """The step that makes s_i (<q_i, step> + r_i) the same on all these rows: HiGHS leaves its tolerance there."""
+def polishing_step(Q: Matrix, r: Vector, s: Vector) -> Vector:
+    """The step that makes s_i (<q_i, step> + r_i) equal on all these rows, where HiGHS leaves its tolerance."""
     system = np.hstack((Q.toarray() if is_sparse(Q) else Q, -s[:, None]))
     return np.linalg.lstsq(system, -r, rcond=None)[0][:-1]

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
 
-from .._checks import nearest
+from .._checks import nearest_name
 from .faults import FileProblem
 from .files import read
 from .folder import folder, make_folder
@@ -104,21 +104,21 @@ def run(options: argparse.Namespace) -> int:
         make_folder(options.out)
     try:
         solution = solve(data, settings)
-    except Exception as error:  # one line, as for a file; python -X dev shows where
+    except Exception as error:  # one line, as for a file; python -X dev shows the traceback
         if sys.flags.dev_mode:
             raise
         what = "more memory than there is" if isinstance(error, MemoryError) else f"{type(error).__name__}: {error}"
         complain(f"error: {options.file}: solving failed: {what}")
         return FAILED
     told = say(summary(options.file, settings.problem, solution, options.out is not None))
-    if options.out is not None:  # also where it could not be told
-        told = say(_written(solution, settings, options.file, options.out)) and told
+    if options.out is not None:  # also where the summary could not be printed
+        told = say(_write_files(solution, settings, options.file, options.out)) and told
     if not told:
         return FAILED
     return SOLVED if solution.solved else NOT_SOLVED
 
 
-def _written(solution: FileSolution, settings: Settings, name: str, out: Path) -> str:
+def _write_files(solution: FileSolution, settings: Settings, name: str, out: Path) -> str:
     """Write the files; the lines that say so."""
     try:
         paths, note = write(solution, settings, name, out)
@@ -130,7 +130,7 @@ def _written(solution: FileSolution, settings: Settings, name: str, out: Path) -
 
 def problem(text: str) -> str:
     """A problem's name; where it is misspelt, the one that was probably meant.  argparse refuses all others."""
-    if text not in PROBLEMS and (meant := nearest(text, PROBLEMS)) is not None:
+    if text not in PROBLEMS and (meant := nearest_name(text, PROBLEMS)) is not None:
         raise argparse.ArgumentTypeError(f"unknown problem {text!r}; did you mean {meant!r}?")
     return text
 
@@ -162,8 +162,8 @@ def number(least: float, what: str) -> Callable[[str], float]:
     return parse
 
 
-def whole(text: str) -> int:
-    """A whole number above 0; one that nobody lives to count to is as good as any other of them."""
+def whole_number(text: str) -> int:
+    """A whole number above 0; a huge one is cut to a number that no run reaches."""
     if not (text.isascii() and text.isdecimal() and text.strip("0")):
         raise argparse.ArgumentTypeError(f"must be a whole number of at least 1, got {text!r}")
     return int(text) if len(text) < 19 else 10**18
@@ -200,5 +200,5 @@ NUMBERS: tuple[tuple[str, Callable[[str], float], str, str], ...] = (
     ("--tol", above_zero, "TOL", "what to reach: the relative gap (minimax 1e-9, lp 1e-8), the gradient's norm over "
      "that at 0 (logistic, lse 1e-8), the error of the marginals (transport 1e-6)"),
     ("--time-limit", above_zero, "SECONDS", "of solving, reading aside"),
-    ("--maxiter", whole, "N", "iterations at most; minimax: linear programs"),
+    ("--maxiter", whole_number, "N", "iterations at most; minimax: linear programs"),
 )  # fmt: skip

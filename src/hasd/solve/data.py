@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from .faults import Fault, bad, first_bad, name_list, quote, within
+from .faults import Fault, describe_bad, first_bad_index, name_list, quote, refuse_above_limit
 from .settings import Settings
 
 MASS_ERROR = 1e-9
 """What the sums of the masses may differ by, relative."""
 MAX_LEVELS = 100
-"""Different words of a column: more are names or free text, and no categories."""
+"""The most different words of a column of categories: with more they are names or free text."""
 UNNAMED = ("", "__index_level_0__")
 """What a column of row numbers is called in files that pandas wrote."""
 DAY, MONTH = r"\d{1,2}", r"(\d{1,2}|(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*)"
@@ -26,7 +26,7 @@ DATE = re.compile(
 )
 """A day, with or without a time, or a time alone."""
 ALMOST = re.compile(r"[-+]?[\d.,_' ]*\d[\d.,_' ]*([eE][-+]?\d+)?\s*[%€$£]?")
-"""What somebody meant as a number: other decimal signs, groups of digits, a unit."""
+"""A cell that was probably meant as a number: with another decimal sign, groups of digits or a unit."""
 TRUTH = {"true": 1.0, "false": 0.0}
 NUMERIC = "biuf"
 """Kinds of NumPy types: booleans, integers, floating-point numbers."""
@@ -178,7 +178,7 @@ def with_masses(C: np.ndarray, a: np.ndarray | None = None, b: np.ndarray | None
 
 
 def make_labels(values: Any, place: str) -> tuple[np.ndarray, tuple[str, str], list[str]]:
-    """Two classes as -1 and 1, the smaller number or the first in the alphabet -1; their names; what is to be said."""
+    """Two classes as -1 and 1 (the smaller number or the first in the alphabet is -1), their names, and notes."""
     import pandas as pd
 
     numeric = values.dtype.kind in NUMERIC
@@ -192,7 +192,7 @@ def make_labels(values: Any, place: str) -> tuple[np.ndarray, tuple[str, str], l
 
 
 def _drop_missing(table: Table, settings: Settings) -> tuple[Any, list[str]]:
-    """The rows that have all their values; where some have not, the first is named or all of them are left out."""
+    """The rows without missing values, and notes; unless the settings drop rows, a missing value is a Fault."""
     frame = table.frame
     if not len(frame):
         raise Fault("", "no rows")
@@ -223,7 +223,9 @@ def _matrix(
         name = table.names[j] if table.names and table.names[j] else f"column {j + 1}"
         values, levels = _measure(table, frame, j, words)
         shown = levels[1:] if intercept else levels
-        within(8.0 * len(frame) * (len(owners) + len(shown)), limit, f"{column(j, table.names)} as categories")
+        refuse_above_limit(
+            8.0 * len(frame) * (len(owners) + len(shown)), limit, f"{column(j, table.names)} as categories"
+        )
         blocks.append(
             values[:, None] == np.arange(len(levels))[len(levels) - len(shown) :] if levels else values[:, None]
         )
@@ -233,9 +235,9 @@ def _matrix(
             first = f"; {quote(levels[0])} is the one that all are compared with" if intercept else ""
             notes.append(f"The words in {column(j, table.names)} became {len(shown)} columns of 0 and 1{first}.")
     A = np.hstack(blocks, dtype=np.float64)
-    place = first_bad(A)
+    place = first_bad_index(A)
     if place is not None:
-        raise Fault(table.place(int(frame.index[place[0]]), owners[place[1]]), f"the cell is {bad(A[place])}")
+        raise Fault(table.place(int(frame.index[place[0]]), owners[place[1]]), f"the cell is {describe_bad(A[place])}")
     often = Counter(names)
     unique = (f"{name} (column {owners[k] + 1})" if often[name] > 1 else name for k, name in enumerate(names))
     return A, tuple(unique), notes
@@ -245,7 +247,7 @@ def _find_words(values: Any) -> tuple[np.ndarray, list[str]]:
     """The different words of a column in the order of the alphabet, and for each row the index of its own."""
     import pandas as pd
 
-    codes, found = pd.factorize(values)  # a long word that is there often is never copied
+    codes, found = pd.factorize(values)  # this never copies a word that is repeated
     again, words = pd.factorize(np.array([str(word).strip() for word in found], dtype=object), sort=True)
     return again[codes], list(words)
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 SHOWN = 80
-"""Characters of somebody else's text that an error shows."""
+"""How many characters of a file's text an error shows."""
 LARGEST = 1e100
 """A number whose square, summed over any number of rows, is still finite."""
 LISTED = 12
@@ -19,7 +19,7 @@ class Fault(Exception):
     """What a reader found and where; the funnel adds the file's name."""
 
     def __init__(self, place: str, text: str):
-        """Remember both."""
+        """Keep place and text."""
         super().__init__(place, text)
         self.place, self.text = place, text
 
@@ -32,35 +32,35 @@ class FileProblem(Exception):
     """
 
     def __init__(self, path: str, place: str, text: str):
-        """Remember the three parts."""
+        """Keep the three parts."""
         super().__init__(path, place, text)
         self.path, self.place, self.text = path, place, text
 
     def __str__(self) -> str:
         """The parts that say something, joined by colons."""
-        return ": ".join(printable(part) for part in (self.path or "''", self.place, self.text) if part)
+        return ": ".join(make_printable(part) for part in (self.path or "''", self.place, self.text) if part)
 
 
-def printable(text: str) -> str:
+def make_printable(text: str) -> str:
     r"""The text on one line: control characters, which could drive a terminal, and lone surrogates are escaped.
 
-    >>> print(printable("a\n\x1b[31mb"))
+    >>> print(make_printable("a\n\x1b[31mb"))
     a\n\x1b[31mb
     """
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
 def quote(text: str) -> str:
-    """Somebody else's text in quotes, cut to a length that a line can hold.
+    """Text from a file in quotes, cut to `SHOWN` characters.
 
     >>> quote("x" * 1000) == "'" + "x" * SHOWN + "...'"
     True
     """
-    return f"'{printable(text[:SHOWN])}{'...' if len(text) > SHOWN else ''}'"
+    return f"'{make_printable(text[:SHOWN])}{'...' if len(text) > SHOWN else ''}'"
 
 
 def gist(error: BaseException) -> str:
-    """The beginning of an error of somebody else's code; it may quote the whole file.
+    """The beginning of another library's error, which may quote the whole file.
 
     >>> gist(ValueError("bad\\nworse"))
     'ValueError: bad'
@@ -88,7 +88,7 @@ def size(number: float) -> str:
     >>> size(3 * 2**30), size(1500), size(12)
     ('3 GiB', '1.46 KiB', '12 bytes')
     """
-    if number >= 2**60:  # a header may declare more digits than a float has room for
+    if number >= 2**60:  # a header may declare a number beyond any float
         return "over 2^60 bytes"
     for unit, name in ((2**40, "TiB"), (2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB")):
         if number >= unit:
@@ -96,16 +96,16 @@ def size(number: float) -> str:
     return f"{number:.0f} bytes"
 
 
-def within(number: float, limit: float, place: str) -> None:
+def refuse_above_limit(number: float, limit: float, place: str) -> None:
     """Refuse what would take more than the limit, before anything is allocated."""
     if number > limit:
         raise Fault(place, f"needs {size(number)} of memory, above the limit of {size(limit)} (--max-memory)")
 
 
-def first_bad(values: np.ndarray) -> tuple[int, ...] | None:
+def first_bad_index(values: np.ndarray) -> tuple[int, ...] | None:
     """The index of the first number that cannot be computed with; None where all can.  No temporary unless one can't.
 
-    >>> first_bad(np.array([[1.0, 2.0], [3.0, np.nan]]))
+    >>> first_bad_index(np.array([[1.0, 2.0], [3.0, np.nan]]))
     (1, 1)
     """
     if values.size == 0 or (values.min() >= -LARGEST and values.max() <= LARGEST):  # NaN spreads to both ends
@@ -113,10 +113,10 @@ def first_bad(values: np.ndarray) -> tuple[int, ...] | None:
     return tuple(int(i) for i in np.unravel_index(int(np.argmin(np.abs(values) <= LARGEST)), values.shape))
 
 
-def bad(value: float) -> str:
+def describe_bad(value: float) -> str:
     """What is wrong with that number.
 
-    >>> bad(np.nan), bad(1e300)
+    >>> describe_bad(np.nan), describe_bad(1e300)
     ('nan; numbers must be finite', '1e+300; numbers above 1e+100 overflow in the computation')
     """
     why = f"above {LARGEST:g} overflow in the computation" if math.isfinite(value) else "must be finite"

@@ -10,7 +10,7 @@ import zipfile
 from pathlib import Path
 
 from .data import Cost, Pair, Table, make_cost, make_pair
-from .faults import Fault, FileProblem, gist, within
+from .faults import Fault, FileProblem, gist, refuse_above_limit
 from .formats import READERS
 from .settings import Settings
 
@@ -22,11 +22,11 @@ MAGIC = {b"\x93NUMPY": "npy", b"PK\x03\x04": "npz", b"PAR1": "parquet"}
 
 
 def read(path: str | os.PathLike[str], settings: Settings, format: str | None = None) -> Pair | Cost:
-    """The data of a file; a `FileProblem` where there is none to be had, and no other exception."""
+    """The data of a file; whatever goes wrong is raised as a `FileProblem`."""
     name = os.fspath(path)
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of other people's parsers: a file is good or it is refused
+            warnings.simplefilter("ignore")  # other libraries' warnings: a file is either good or refused
             _check_file(name, settings.max_memory)
             contents = READERS[format or guess(name)](name, settings)
             if not isinstance(contents, Table):
@@ -35,7 +35,7 @@ def read(path: str | os.PathLike[str], settings: Settings, format: str | None = 
     except Fault as fault:
         raise FileProblem(name, fault.place, fault.text) from None
     except OSError as error:
-        damaged = error.errno in (None, errno.EINVAL)  # of a seek to where a damaged archive points
+        damaged = error.errno in (None, errno.EINVAL)  # EINVAL: a damaged archive points outside of the file
         raise FileProblem(name, "", f"damaged or cut off: {gist(error)}" if damaged else str(error.strerror)) from None
     except MemoryError:
         raise FileProblem(name, "", "reading it takes more memory than there is") from None
@@ -45,14 +45,14 @@ def read(path: str | os.PathLike[str], settings: Settings, format: str | None = 
         raise FileProblem(name, "", f"reading it needs {library}: pip install 'hasd[{extra}]'") from None
     except zipfile.BadZipFile as error:
         raise FileProblem(name, "", f"not an npz archive, or damaged or cut off: {gist(error)}") from None
-    except Exception as error:  # parsers of other people (zlib, pyarrow) raise what they like on damaged data
+    except Exception as error:  # zlib and pyarrow may raise anything on damaged data
         raise FileProblem(name, "", f"cannot be read: {gist(error)}") from None
 
 
 def _check_file(name: str, limit: float) -> None:
     """Refuse what is no file (a pipe would hang the reader, a device never end), is empty, or too large."""
     if name == "-":
-        raise Fault("", "standard input is not read; save it as a file (one that is called so is ./-)")
+        raise Fault("", "standard input is not read; save it as a file (for a file named - give ./-)")
     status = os.stat(name)
     if stat.S_ISDIR(status.st_mode):
         raise Fault("", "is a directory")
@@ -60,7 +60,7 @@ def _check_file(name: str, limit: float) -> None:
         raise Fault("", "a pipe or a device; save it as a file")
     if status.st_size == 0:
         raise Fault("", "the file is empty")
-    within(status.st_size, limit, "")
+    refuse_above_limit(status.st_size, limit, "")
 
 
 def guess(name: str) -> str:

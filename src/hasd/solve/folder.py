@@ -8,14 +8,14 @@ from pathlib import Path
 
 
 def folder(text: str) -> Path:
-    """A type for argparse: '' would be the folder one is in."""
+    """A type for argparse that refuses '', which would be the current folder."""
     if not text:
         raise argparse.ArgumentTypeError("must name a folder, got ''")
     return Path(text)
 
 
 def make_folder(path: Path) -> None:
-    """Make it, with those above it; an error that can be understood where that cannot be done."""
+    """Make the folder and its parents; an OSError with a plain message where that fails."""
     try:
         path.mkdir(parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError):

@@ -24,13 +24,13 @@ import numpy as np
 from numpy.lib import format as npy
 
 from .data import NUMERIC, Cost, Names, Pair, Table, column, is_number, make_labels, select, with_masses
-from .faults import Fault, bad, first_bad, gist, name_list, quote, size, within
+from .faults import Fault, describe_bad, first_bad_index, gist, name_list, quote, refuse_above_limit, size
 from .settings import Settings
 
 MAX_LINE = 2**24
 """Characters of one line: its cells take about twenty times that while they are split."""
 MAX_RATIO = 200
-"""Text over compressed bytes, beyond the first MiB.  Tables reach 20: what reaches more was made to take our time."""
+"""Text over compressed bytes, beyond the first MiB.  Tables reach 20; far more is an attack."""
 MAX_HEADER = 10_000
 """Bytes of an npy header, NumPy's own limit: a longer one could exhaust Python's parser."""
 MAX_FOOTER = 2**24
@@ -40,9 +40,9 @@ VECTORS = 64
 """Dense vectors of the columns' length that a solver may hold: what the largest index of svmlight is measured by."""
 COMPRESSED = {b"\x1f\x8b": gzip.open, b"BZ": bz2.open}
 MARKS = {getattr(codecs, f"BOM_UTF{bits}_{end}E"): f"utf-{bits}" for bits in (32, 16) for end in "LB"}
-"""Of texts that are not UTF-8; the one of UTF-16 is the beginning of that of UTF-32."""
+"""Byte order marks of texts that are not UTF-8; UTF-32 comes first, as its mark begins with that of UTF-16."""
 DELIMITERS = "\t;,"
-"""In this order: a comma beside semicolons or tabs is a decimal comma.  Blanks are what is left."""
+"""Tried in this order: a comma beside semicolons or tabs is a decimal comma.  Without any, blanks delimit."""
 COMMA, POINT = (re.compile(rf"(?:^|[;\t])\s*[-+]?\d*{sign}\d+(?:[eE][-+]?\d+)?\s*(?:$|[;\t])") for sign in (",", r"\."))
 """A cell, between semicolons or tabs, with such a decimal sign."""
 FLAT = ("boolean", "integer", "floating", "decimal", "string", "large_string")
@@ -78,12 +78,12 @@ def read_lines(path: str, limit: float) -> Lines:
     encoding = next((name for mark, name in MARKS.items() if data.startswith(mark)), "utf-8-sig")
     try:
         text = data.decode(encoding)
-    except UnicodeError as error:  # UTF-16 and UTF-32 may raise one that has no start
+    except UnicodeError as error:  # errors of UTF-16 and UTF-32 may lack `start`
         place = f"near line {data.count(10, 0, getattr(error, 'start', 0)) + 1}"
         raise Fault(place, f"not {encoding.removesuffix('-sig')} text; save it as UTF-8 ({gist(error)})") from None
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     lines, count = Lines([], []), text.count("\n")
-    within(8.0 * count, limit, f"{count} lines")
+    refuse_above_limit(8.0 * count, limit, f"{count} lines")
     for number, line in enumerate(text.split("\n"), 1):
         if len(line) > MAX_LINE or "\0" in line:
             raise Fault(f"line {number}", "binary data, not text" if "\0" in line else f"longer than {size(MAX_LINE)}")
@@ -96,7 +96,7 @@ def read_lines(path: str, limit: float) -> Lines:
 
 
 def read_text(path: str, settings: Settings) -> Table | Pair:
-    """A text whose extension says nothing: its first row tells what it is."""
+    """A text file whose extension says nothing: its first row decides between a table and svmlight."""
     lines = read_lines(path, settings.max_memory)
     return _parse_sparse(lines, settings) if SPARSE.match(lines.texts[0]) else _parse_table(lines, settings)
 
@@ -120,10 +120,10 @@ def _parse_table(lines: Lines, settings: Settings) -> Table:
         raise Fault("", "no rows below the names")
     for number, line in zip(numbers, texts, strict=True):
         cells = len(_split(number, line, delimiter))
-        if cells != width:  # pandas would fill the row up
+        if cells != width:  # pandas would fill short rows
             cut = "; is the file cut off there?" if cells < width and number == numbers[-1] else ""
             raise Fault(f"line {number}", f"{cells} cell{'s'[: cells != 1]} where the first line has {width}{cut}")
-    within(8.0 * width * len(texts), settings.max_memory, f"{len(texts)} rows, {width} columns")
+    refuse_above_limit(8.0 * width * len(texts), settings.max_memory, f"{len(texts)} rows, {width} columns")
     chosen, target, used = select(settings, names, width)
     exact = {"float_precision": "round_trip"} if "float_precision" in inspect.signature(pd.read_csv).parameters else {}
     form = {"sep": delimiter, "decimal": decimal, "header": None, "usecols": used, "skipinitialspace": True}
@@ -146,7 +146,7 @@ def _split(number: int, line: str, delimiter: str) -> list[str]:
 def _find_names(lines: Lines, delimiter: str, decimal: str, settings: Settings) -> tuple[Names, int]:
     """The names, where the first line holds them, and how many columns there are.
 
-    A line of names has no number in it, a row nothing else; what is half of each is refused, never guessed.
+    A line of names has no number in it, a row has numbers only; a line with both is refused.
     """
     number = lines.numbers[0]
     cells = tuple(cell.strip() for cell in _split(number, lines.texts[0], delimiter))
@@ -183,13 +183,13 @@ def _parse_sparse(lines: Lines, settings: Settings) -> Pair:
     except (ValueError, OverflowError):
         raise _find_bad_row(lines, load) from None
     if not matrix.nnz:
-        raise Fault("", "no index:value pair in any row; a table? then --format csv")
-    within(8.0 * VECTORS * matrix.shape[1], settings.max_memory, f"index {matrix.shape[1] - 1}")
+        raise Fault("", "no index:value pair in any row; if it is a table, give --format csv")
+    refuse_above_limit(8.0 * VECTORS * matrix.shape[1], settings.max_memory, f"index {matrix.shape[1] - 1}")
     rows = np.repeat(lines.numbers, np.diff(matrix.indptr))
     for values, numbers, what in ((target, lines.numbers, "the row's number"), (matrix.data, rows, "a value")):
-        place = first_bad(values)
+        place = first_bad_index(values)
         if place is not None:
-            raise Fault(f"line {numbers[place[0]]}", f"{what} is {bad(values[place])}")
+            raise Fault(f"line {numbers[place[0]]}", f"{what} is {describe_bad(values[place])}")
     base = min(1, int(matrix.indices.min()))
     name, classes, notes = "the number that begins a row", None, ["Indices count from 0 in this file."][base:]
     if settings.problem == "logistic":
@@ -200,7 +200,7 @@ def _parse_sparse(lines: Lines, settings: Settings) -> Pair:
 
 
 def _find_bad_row(lines: Lines, load: Callable[[int, int], Any]) -> Fault:
-    """The first row that is none, found by halves."""
+    """The fault of the first row that cannot be read, found by bisection."""
     start, end = 0, len(lines.texts)
     while True:
         middle = (start + end + 1) // 2
@@ -220,7 +220,7 @@ def read_npy(path: str, settings: Settings) -> Table:
 
 
 def _make_table(values: np.ndarray, place: str, settings: Settings) -> Table:
-    """An array that stands alone."""
+    """A table from a single array."""
     import pandas as pd
 
     if values.ndim != 2:
@@ -234,7 +234,7 @@ def read_array(stream: IO[bytes], total: int, place: str, limit: float) -> np.nd
     start = io.BytesIO(stream.read(MAX_HEADER))
     try:
         header = npy.read_array_header_1_0 if npy.read_magic(start) == (1, 0) else npy.read_array_header_2_0
-        shape, _, dtype = header(start)  # version 3.0 differs from 2.0 in the names of fields alone
+        shape, _, dtype = header(start)  # versions 2.0 and 3.0 differ only in field names
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError) as error:
         raise Fault(place, f"not an npy array, or its header is damaged or cut off: {gist(error)}") from None
     if dtype.hasobject:
@@ -242,7 +242,7 @@ def read_array(stream: IO[bytes], total: int, place: str, limit: float) -> np.nd
     if dtype.kind not in NUMERIC or min(shape, default=0) < 0:
         raise Fault(place, f"no plain real numbers: {quote(str(dtype))}, shape {quote(str(shape))}")
     extent = math.prod(n or 1 for n in shape)  # an empty array's other dimensions must be within reach too
-    within(max(8, dtype.itemsize) * extent, limit, place)
+    refuse_above_limit(max(8, dtype.itemsize) * extent, limit, place)
     missing = start.tell() + dtype.itemsize * math.prod(shape) - total
     if missing:
         cut = f"cut off: {missing} bytes are missing"
@@ -271,9 +271,9 @@ def read_npz(path: str, settings: Settings) -> Table | Cost:
         raise Fault(f"array {quote(main)}", f"{A.ndim}-D, shape {A.shape}; a matrix with entries is needed")
     if cost:
         for name, values in arrays.items():
-            place = first_bad(values)
+            place = first_bad_index(values)
             if place is not None:
-                raise Fault(f"array '{name}', entry {[*place]} (from 0)", bad(values[place]))
+                raise Fault(f"array '{name}', entry {[*place]} (from 0)", describe_bad(values[place]))
         return with_masses(A, *(_find_vector(arrays, name, n) for name, n in zip("ab", A.shape, strict=True)))
     return _join(A, _find_vector(arrays, target, len(A)), target, settings)
 
@@ -310,8 +310,8 @@ def _find_members(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
             if info.comment or info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) or name in members:
                 raise ValueError("a comment, a name that is there twice, or an unknown compression")
             archive.open(info).close()
-        except Exception as error:  # of the encrypted ones a RuntimeError
-            raise Fault(f"member {quote(info.filename)}", f"damaged, or not by NumPy: {gist(error)}") from None
+        except Exception as error:  # encrypted members raise a RuntimeError
+            raise Fault(f"member {quote(info.filename)}", f"damaged, or not written by NumPy: {gist(error)}") from None
         if name != info.filename:
             members[name] = info
     return members
@@ -320,7 +320,7 @@ def _find_members(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
 def _read_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, limit: float) -> np.ndarray:
     """One array, within the size that the archive declares for it."""
     place = f"array {quote(info.filename.removesuffix('.npy'))}"
-    within(info.file_size, limit, place)
+    refuse_above_limit(info.file_size, limit, place)
     try:
         with archive.open(info) as stream:
             return read_array(stream, info.file_size, place, limit)
@@ -329,7 +329,7 @@ def _read_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, limit: float) 
 
 
 def read_parquet(path: str, settings: Settings) -> Table:
-    """The columns that are asked for, words as categories: one that is there a million times is held once."""
+    """The columns that are asked for, words as categories, so that a repeated word is held once."""
     from pyarrow.parquet import ParquetFile
 
     limits = {"thrift_string_size_limit": MAX_FOOTER, "thrift_container_size_limit": MAX_FOOTER}
@@ -356,9 +356,11 @@ def _check_footer(source: Any, names: tuple[str, ...], settings: Settings) -> tu
     if metadata.num_rows < 1 or not names or len({*names}) < len(names):
         raise Fault("", f"{metadata.num_rows} rows and {len(names)} columns, {len({*names})} names")
     chosen, target, used = select(settings, names, len(names))
-    within(8.0 * metadata.num_rows * len(used), settings.max_memory, f"{metadata.num_rows} rows, {len(used)} columns")
+    refuse_above_limit(
+        8.0 * metadata.num_rows * len(used), settings.max_memory, f"{metadata.num_rows} rows, {len(used)} columns"
+    )
     groups = sum(metadata.row_group(i).total_byte_size for i in range(metadata.num_row_groups))
-    within(groups, settings.max_memory, "the row groups")
+    refuse_above_limit(groups, settings.max_memory, "the row groups")
     for j in used:
         kind = source.schema_arrow.types[j]
         flat = kind.value_type if types.is_dictionary(kind) else kind

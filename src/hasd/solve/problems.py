@@ -15,7 +15,7 @@ from scipy.special import expit
 
 from .data import Cost, Pair
 from .settings import Settings
-from .waiting import waiting
+from .waiting import show_waiting
 
 ROWS = 1000
 """Rows of the trace, about: enough for a figure, however long the run."""
@@ -44,7 +44,7 @@ class FileSolution:
     why: str  # that method
     tol: float
     nprod: int
-    scale: float = 0.0  # the gap is measured by the value, or by this where it is larger
+    scale: float = 0.0  # the gap is relative to the value, or to this where it is larger
     arrays: dict[str, np.ndarray] = field(default_factory=dict)  # for solution.npz
     scalars: dict[str, Any] = field(default_factory=dict)  # for solution.json, beside those above
     notes: tuple[str, ...] = ()
@@ -87,8 +87,12 @@ def solve(data: Pair | Cost, settings: Settings) -> FileSolution:
         "transport": _transport,
     }
     alive = settings.progress and settings.problem not in ("logistic", "lse")  # those two have a bar
-    with np.errstate(all="ignore"), warnings.catch_warnings(), waiting(alive, settings.problem, settings.time_limit):
-        warnings.simplefilter("ignore")  # the result says how it went
+    with (
+        np.errstate(all="ignore"),
+        warnings.catch_warnings(),
+        show_waiting(alive, settings.problem, settings.time_limit),
+    ):
+        warnings.simplefilter("ignore")  # the result reports what the warnings would
         found = solver[settings.problem](data, settings)
     res = found.res
     return replace(
@@ -148,10 +152,10 @@ def _logistic(data: Pair, settings: Settings) -> FileSolution:
     notes = ("The ridge holds the intercept too.",) if ridge and settings.intercept else ()
     A = _matrix(data, settings)
     f = Logistic(A, data.b, ridge=ridge)
-    if ridge > 0.0:  # then there is a minimiser
-        return _smooth(f, data, settings, {"ridge": ridge}, notes)
+    if ridge > 0.0:  # a ridge guarantees a minimiser
+        return _solve_smooth(f, data, settings, {"ridge": ridge}, notes)
     watch = SeparationWatch(A, data.b, math.inf if settings.time_limit is None else settings.time_limit)
-    found = _smooth(f, data, settings, {"ridge": ridge}, notes, watch)
+    found = _solve_smooth(f, data, settings, {"ridge": ridge}, notes, watch)
     watch.finish(found.res.x, found.tol)
     found = replace(found, nprod=found.nprod + watch.nprod)
     if watch.direction is None:
@@ -165,10 +169,10 @@ def _lse(data: Pair, settings: Settings) -> FileSolution:
 
     ridge, alpha = settings.ridge or 0.0, 1.0 if settings.alpha is None else settings.alpha
     f = LogSumExp(_matrix(data, settings), data.b, alpha=alpha, ridge=ridge)
-    return _smooth(f, data, settings, {"ridge": ridge, "alpha": alpha}, ())
+    return _solve_smooth(f, data, settings, {"ridge": ridge, "alpha": alpha}, ())
 
 
-def _smooth(
+def _solve_smooth(
     f: Any,
     data: Pair,
     settings: Settings,
@@ -185,7 +189,7 @@ def _smooth(
     progress = settings.progress and find_spec("tqdm") is not None
     res = minimize(f, np.zeros(f.dimension), p=settings.norm, progress=progress, trace=ROWS, **given)
     before = f.nprod
-    if not res.trace["fun"].size:  # no time for an evaluation, or x = 0 is no start: told is what there is
+    if not res.trace["fun"].size:  # no time for an evaluation, or none possible at x = 0
         res.fun, res.jac = f.value_and_grad(res.x)
         res.trace |= {"seconds": np.zeros(1), "fun": np.array([res.fun]), "lower": np.array([math.nan])}
     late = res.status == Status.TIME.code
@@ -213,7 +217,7 @@ def _transport(data: Cost, settings: Settings) -> FileSolution:
     tol = TRANSPORT_TOL if settings.tol is None else settings.tol
     reg, notes = (settings.reg, ()) if settings.reg is not None else _default_reg(data)
     res = transport(data.C, data.a, data.b, reg, error_tol=tol, **settings.limits())
-    # before the end no plan has the right marginals, and what the trace calls fun bounds nothing
+    # Before the end no plan has the right marginals: the trace's fun bounds nothing.
     res.trace["fun"] = np.full_like(res.trace["lower"], res.fun)
     return FileSolution(
         res,
@@ -271,7 +275,7 @@ def _predict(x: np.ndarray, data: Pair, settings: Settings) -> dict[str, np.ndar
 
 
 def _arrays(res: Any) -> dict[str, np.ndarray]:
-    """What else a solver proves its answer with, as far as it has it."""
+    """The arrays that prove a solver's answer, those that it has."""
     names = ("active", "signs", "multipliers", "residual", "dual")
     return {name: np.asarray(res[name]) for name in names if name in res}
 

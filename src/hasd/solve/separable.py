@@ -33,7 +33,7 @@ LARGEST = 10**6
 SMALLEST = 2.0**-1000
 """An entry below this, once columns are of size 1, may have lost digits to underflow."""
 FEASIBLE = 1e-9
-"""What they may miss a constraint by; and an optimum, or a coordinate, below it is 0."""
+"""The tolerance of the linear programs; an optimum, or a coordinate, below it is taken for 0."""
 DENSEST = 32
 """Coordinates of a direction that is computed in rational arithmetic."""
 
@@ -56,22 +56,22 @@ def separator(A: Any, y: np.ndarray, seconds: float = math.inf) -> np.ndarray | 
     n, d = M.shape
     if M.nnz > LARGEST:
         return None
-    M.data *= np.repeat(_units(abs(M).max(axis=1)), np.diff(M.indptr))  # rows first: a long one says nothing of columns
+    M.data *= np.repeat(_units(abs(M).max(axis=1)), np.diff(M.indptr))  # rows first, so that no long row decides
     units = _units(abs(M).max(axis=0))
     M.data *= units[M.indices]
     if M.nnz == 0 or np.abs(M.data).min() < SMALLEST:
         return None
     M.data *= np.repeat(_units(abs(M).max(axis=1)), np.diff(M.indptr))
     deadline = time.perf_counter() + seconds
-    some = _best(np.asarray(M.sum(axis=0)).ravel(), M, [(-1.0, 1.0)] * d, seconds)
+    some = _best_direction(np.asarray(M.sum(axis=0)).ravel(), M, [(-1.0, 1.0)] * d, seconds)
     if some is None or not float((M @ some).sum()) > FEASIBLE:
         return None
     sums, bounds = np.concatenate((np.zeros(d), np.ones(n))), [(None, None)] * d + [(0.0, 1.0)] * n
-    most = _best(sums, hstack((M, -eye_array(n)), format="csr"), bounds, deadline - time.perf_counter())
+    most = _best_direction(sums, hstack((M, -eye_array(n)), format="csr"), bounds, deadline - time.perf_counter())
     if most is None:
         return None
     above = most[d:] > 0.5
-    w = _exact(M[~above], most[:d] / max(float(np.abs(most[:d]).max()), 1e-300))
+    w = _exact_direction(M[~above], most[:d] / max(float(np.abs(most[:d]).max()), 1e-300))
     if w is None or not above.any() or not all_above(M[above] @ w, M[above], w):
         return None
     direction = units * w
@@ -84,15 +84,15 @@ def _units(largest: Any) -> np.ndarray:
     return np.where(sizes > 0.0, 2.0 ** -np.clip(np.frexp(sizes)[1], -1000.0, 1000.0), 1.0)
 
 
-def _best(aim: np.ndarray, rows: Any, bounds: list[Any], seconds: float) -> np.ndarray | None:
+def _best_direction(aim: np.ndarray, rows: Any, bounds: list[Any], seconds: float) -> np.ndarray | None:
     """The v within bounds with rows v >= 0 and the largest <aim, v>; None where it was not found."""
     options = {"time_limit": max(seconds, 0.0), "primal_feasibility_tolerance": FEASIBLE}
     found = linprog(-aim, -rows, np.zeros(rows.shape[0]), bounds=bounds, method="highs", options=options)
     return found.x if found.success else None
 
 
-def _exact(M: csr_array, w: np.ndarray) -> np.ndarray | None:
-    """A rational direction near w with Mw = 0, rounded; None where there is none with as many zeros, or it costs."""
+def _exact_direction(M: csr_array, w: np.ndarray) -> np.ndarray | None:
+    """A rational direction near w with Mw = 0, rounded; None where none has w's zeros, or it takes too long."""
     if M.shape[0] == 0:
         return w
     w = np.where(np.abs(w) > FEASIBLE, w, 0.0)
@@ -105,7 +105,7 @@ def _exact(M: csr_array, w: np.ndarray) -> np.ndarray | None:
     R, order = qr(rows.T, mode="r", pivoting=True)
     size = np.abs(np.diag(R))
     independent = order[: size.size][size > FEASIBLE * size.max()]
-    v = _annihilated([[Fraction(a) for a in row] for row in rows[independent].tolist()], w[used].tolist())
+    v = _null_vector([[Fraction(a) for a in row] for row in rows[independent].tolist()], w[used].tolist())
     there = [j for j, value in enumerate(v) if value]
     if any(sum(Fraction(row[j]) * v[j] for j in there) for row in rows.tolist()):
         return None
@@ -113,23 +113,23 @@ def _exact(M: csr_array, w: np.ndarray) -> np.ndarray | None:
     return w
 
 
-def _annihilated(rows: list[list[Fraction]], w: list[float]) -> list[Fraction]:
+def _null_vector(rows: list[list[Fraction]], w: list[float]) -> list[Fraction]:
     """The v with <row, v> = 0 for these rows that agrees with w in as many coordinates as it can: Gauss and Jordan."""
     pivots: dict[int, list[Fraction]] = {}
     for row in rows:
         for j, other in pivots.items():
-            row = _reduced(row, other, j)
+            row = _eliminate(row, other, j)
         k = max(range(len(row)), key=lambda j: abs(row[j]))
         if row[k]:
             row = [a / row[k] for a in row]
-            pivots = {j: _reduced(other, row, k) for j, other in pivots.items()} | {k: row}
+            pivots = {j: _eliminate(other, row, k) for j, other in pivots.items()} | {k: row}
     v = [Fraction(0) if j in pivots else Fraction(value) for j, value in enumerate(w)]
     solved = {j: -sum(a * value for a, value in zip(row, v, strict=True) if value) for j, row in pivots.items()}
     return [Fraction(solved.get(j, value)) for j, value in enumerate(v)]
 
 
-def _reduced(row: list[Fraction], other: list[Fraction], j: int) -> list[Fraction]:
-    """The row less as much of the other, which is 1 there, as makes it 0 at j."""
+def _eliminate(row: list[Fraction], other: list[Fraction], j: int) -> list[Fraction]:
+    """The row minus the multiple of the other (which is 1 at j) that makes it 0 at j."""
     return [a - row[j] * b for a, b in zip(row, other, strict=True)] if row[j] else row
 
 

@@ -49,10 +49,10 @@ class Settings:
     tol: float | None = None
     time_limit: float | None = None
     maxiter: int | None = None
-    progress: bool = False  # somebody is watching
+    progress: bool = False  # whether to show progress
 
     def misplacement(self) -> str | None:
-        """One sentence on a setting that this problem does not have."""
+        """A sentence about a setting that this problem does not have; None where all fit."""
         for name, problems in TAKES.items():
             if getattr(self, name) is not None and self.problem not in problems:
                 *others, last = problems

@@ -7,7 +7,7 @@ import textwrap
 
 import numpy as np
 
-from .faults import printable
+from .faults import make_printable
 from .problems import FileSolution
 from .settings import PROBLEMS
 
@@ -27,7 +27,7 @@ def summary(name: str, problem: str, solution: FileSolution, written: bool = Fal
         ("gap", _gap(solution)),
         ("method", f"{solution.method}{': ' if solution.method and solution.why else ''}{solution.why}"),
         ("work", f"iterations {int(solution.res.nit)}, products {solution.nprod}, seconds {solution.seconds:.3g}"),
-        *_more(solution, written),
+        *_extra_rows(solution, written),
         *(("note", note) for note in solution.notes),
     ]
     return "\n".join(row(title, text) for title, text in rows)
@@ -35,7 +35,7 @@ def summary(name: str, problem: str, solution: FileSolution, written: bool = Fal
 
 def row(title: str, text: str) -> str:
     """A title and its text, wrapped beside it."""
-    lines = textwrap.wrap(printable(text), WIDTH - INDENT, break_long_words=False, break_on_hyphens=False) or [""]
+    lines = textwrap.wrap(make_printable(text), WIDTH - INDENT, break_long_words=False, break_on_hyphens=False) or [""]
     return "\n".join(f"{head:{INDENT}}{line}" for head, line in zip([title] + [""] * len(lines), lines, strict=False))
 
 
@@ -48,17 +48,17 @@ def _lower(solution: FileSolution) -> str:
 def _gap(solution: FileSolution) -> str:
     if not math.isfinite(solution.gap):
         return "unknown"
-    exact = solution.lower == 0.0 and solution.solved  # the value itself is rounding: no share of it says anything
+    exact = solution.lower == 0.0 and solution.solved  # the value is rounding: a gap relative to it means nothing
     relative = "" if exact or not solution.fun else f", {solution.gap / abs(solution.fun):.1e} of the value"
     return f"{solution.gap:.3g}{relative}: the value is that close to the best possible, or closer"
 
 
-def _more(solution: FileSolution, written: bool) -> list[tuple[str, str]]:
-    """What the problem has of its own: coefficients, the rows that decide, the cost of a plan."""
+def _extra_rows(solution: FileSolution, written: bool) -> list[tuple[str, str]]:
+    """The rows that only some problems have: coefficients, active rows, the cost of a plan."""
     arrays, scalars, rows = solution.arrays, solution.scalars, []
     if "active" in arrays and arrays["active"].size:
         active = arrays["rows"][arrays["active"]] if "rows" in arrays else arrays["active"]
-        rows.append(("active rows", f"{active.size} rows prove the bound: {_some(active)}"))
+        rows.append(("active rows", f"{active.size} rows prove the bound: {_first_numbers(active)}"))
     if "cost" in scalars:
         rows.append(
             ("cost", f"{scalars['cost']:.12g} without the entropy; marginals to {scalars['marginal_error']:.1e}")
@@ -75,6 +75,6 @@ def _more(solution: FileSolution, written: bool) -> list[tuple[str, str]]:
     return rows
 
 
-def _some(numbers: np.ndarray) -> str:
+def _first_numbers(numbers: np.ndarray) -> str:
     shown = ", ".join(str(number) for number in numbers[:SHOWN])
     return f"{shown}{', ...' if numbers.size > SHOWN else ''} (from 0)"

@@ -1,4 +1,4 @@
-"""What is said to people on stdout and stderr, whatever letters these know, and where they are full, too."""
+"""Printing to stdout and stderr that survives any encoding, a closed pipe and a full disk."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import contextlib
 import os
 import sys
 
-from .faults import printable
+from .faults import make_printable
 
 
 def say(text: str) -> bool:
-    """Print; whether it could be done.  A reader that has gone away, as `| head` does, has seen enough."""
+    """Print, and return whether that succeeded.  A closed pipe, as after `| head`, is no failure."""
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     try:
         print(text.encode(encoding, "backslashreplace").decode(encoding), flush=True)
     except OSError as error:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python tries again at its end
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else Python writes again at exit
         if not isinstance(error, BrokenPipeError):
             complain(f"error: the output cannot be printed: {error.strerror}")
             return False
@@ -23,6 +23,6 @@ def say(text: str) -> bool:
 
 
 def complain(text: str) -> None:
-    """One line on stderr; where that is full there is still the exit code."""
+    """Print one line on stderr; if that fails, the exit code still tells."""
     with contextlib.suppress(OSError):
-        print(f"hasd: {printable(text)}", file=sys.stderr, flush=True)
+        print(f"hasd: {make_printable(text)}", file=sys.stderr, flush=True)

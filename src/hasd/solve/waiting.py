@@ -13,7 +13,7 @@ PATIENCE, PERIOD = 1.0, 0.5
 
 
 @contextmanager
-def waiting(wanted: bool, text: str, limit: float | None) -> Iterator[None]:
+def show_waiting(wanted: bool, text: str, limit: float | None) -> Iterator[None]:
     """Rewrite one line on stderr with the seconds that have passed; leave nothing behind."""
     if not wanted:
         yield

@@ -22,7 +22,7 @@ def write(solution: FileSolution, settings: Settings, name: str, out: Path) -> t
     arrays = out / "solution.npz"
     np.savez(arrays, allow_pickle=False, **solution.arrays)
     scalars = out / "solution.json"
-    text = json.dumps(_plain(record(solution, settings, name)), indent=2, allow_nan=False)
+    text = json.dumps(_as_json(record(solution, settings, name)), indent=2, allow_nan=False)
     scalars.write_text(text + "\n", encoding="utf-8", newline="\n")
     paths = [arrays, scalars]
     if solution.predictions:
@@ -66,10 +66,10 @@ def record(solution: FileSolution, settings: Settings, name: str) -> dict[str, A
     }
 
 
-def _plain(value: Any) -> Any:
+def _as_json(value: Any) -> Any:
     """JSON has no NaN and no infinity: an infinite norm is the word, everything else that is not finite null."""
     if isinstance(value, dict):
-        return {key: str(each) if key == "norm" and each == math.inf else _plain(each) for key, each in value.items()}
+        return {key: str(each) if key == "norm" and each == math.inf else _as_json(each) for key, each in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
+        return [_as_json(each) for each in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value

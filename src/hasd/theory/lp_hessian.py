@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._math.arrays import plain
+from .._math.arrays import as_numpy
 from ._check import check
 
 
-def _scaled(z: ArrayLike, p: float) -> NDArray[Any]:
+def _normalise(z: ArrayLike, p: float) -> NDArray[Any]:
     """z / ||z||_p: the Hessian is homogeneous of degree 0, so this is exact and free of overflow."""
     check(p=p)
-    vector = plain(z, "z").astype(float)
+    vector = as_numpy(z, "z").astype(float)
     top = float(np.max(np.abs(vector), initial=0.0))
     if p == math.inf or vector.ndim != 1 or not 0.0 < top < math.inf:
         raise ValueError("the Hessian of the squared l_p norm needs p < inf and a finite nonzero vector")
@@ -35,7 +35,7 @@ def lp_squared_hessian(z: ArrayLike, p: float) -> NDArray[Any]:
     array([[2., 0.],
            [0., 2.]])
     """
-    u = _scaled(z, p)
+    u = _normalise(z, p)
     s = np.abs(u) ** (p - 2.0) * u
     return np.asarray(2.0 * (p - 1.0) * np.diag(np.abs(u) ** (p - 2.0)) + 2.0 * (2.0 - p) * np.outer(s, s))
 
@@ -49,7 +49,7 @@ def lp_squared_hessian_minorant(z: ArrayLike, p: float) -> NDArray[Any]:
     array([[2., 0.],
            [0., 0.]])
     """
-    u = _scaled(z, p)
+    u = _normalise(z, p)
     s = np.abs(u) ** (p - 2.0) * u
     return np.asarray(2.0 * np.outer(s, s))
 

@@ -25,16 +25,16 @@ class Flat:
         if not parameters:
             raise ValueError("there are no parameters")
         self.parameters = parameters
-        widest = reduce(torch.promote_types, (_real(p.detach()).dtype for p in parameters), torch.float32)
+        widest = reduce(torch.promote_types, (_as_real(p.detach()).dtype for p in parameters), torch.float32)
         self.dtype, self.device = widest, parameters[0].device
 
     def gather(self) -> torch.Tensor:
         """The parameters' values in a vector of our own."""
-        return self._joined([p.detach() for p in self.parameters])
+        return self._join([p.detach() for p in self.parameters])
 
     def gradient(self) -> torch.Tensor:
         """The parameters' gradients; 0 where there is none."""
-        return self._joined([torch.zeros_like(p) if p.grad is None else p.grad.detach() for p in self.parameters])
+        return self._join([torch.zeros_like(p) if p.grad is None else p.grad.detach() for p in self.parameters])
 
     def scatter(self, x: torch.Tensor) -> None:
         """Write the vector into the parameters."""
@@ -42,20 +42,20 @@ class Flat:
             p.copy_(piece)
 
     def holds(self, x: torch.Tensor) -> bool:
-        """Whether the parameters are what `scatter(x)` left."""
-        if x.shape[0] != sum(_real(p.detach()).numel() for p in self.parameters):
+        """Whether the parameters still are what `scatter(x)` wrote."""
+        if x.shape[0] != sum(_as_real(p.detach()).numel() for p in self.parameters):
             return False
         return all(torch.equal(p, piece.to(p)) for p, piece in self._pieces(x))
 
-    def _joined(self, tensors: list[torch.Tensor]) -> torch.Tensor:
+    def _join(self, tensors: list[torch.Tensor]) -> torch.Tensor:
         dense = (t.to_dense() if t.layout is not torch.strided else t for t in tensors)
-        return torch.cat([_real(t).reshape(-1).to(self.device, self.dtype) for t in dense])
+        return torch.cat([_as_real(t).reshape(-1).to(self.device, self.dtype) for t in dense])
 
     def _pieces(self, x: torch.Tensor) -> list[tuple[torch.Tensor, torch.Tensor]]:
         """Each parameter with its part of x, in its shape."""
         pairs, start = [], 0
         for p in self.parameters:
-            shape = _real(p.detach()).shape
+            shape = _as_real(p.detach()).shape
             size = shape.numel()
             piece = x[start : start + size].reshape(shape)
             pairs.append((p, torch.view_as_complex(piece) if p.is_complex() else piece))
@@ -63,14 +63,14 @@ class Flat:
         return pairs
 
 
-def _real(tensor: torch.Tensor) -> torch.Tensor:
+def _as_real(tensor: torch.Tensor) -> torch.Tensor:
     return torch.view_as_real(tensor) if tensor.is_complex() else tensor
 
 
 class ClosureSource:
     """f as the closure computes it, with the parameters at x: an `Oracle`'s source."""
 
-    precision = 0.0  # as good as the parameters
+    precision = 0.0  # taken to be as precise as the parameters
     by_curvature = True
 
     def __init__(self, flat: Flat, closure: Callable[[], torch.Tensor], maximize: bool):
@@ -80,11 +80,11 @@ class ClosureSource:
         self.first: torch.Tensor | None = None  # what the closure returned first
 
     def doubt(self, e: Evaluation, image: float | None = None) -> Doubt:
-        """That of any function."""
+        """The doubt of any user's function."""
         return doubt_of_function(e.f, e.norm2, e.size, e.x.shape[0], e.eps)
 
     def sharpen(self, e: Evaluation) -> None:
-        """Of a closure nothing more can be had."""
+        """None: a closure cannot be evaluated more accurately."""
 
     @property
     def counts(self) -> tuple[int, int, int]:
@@ -120,5 +120,5 @@ class ClosureSource:
         return self.sign * as_scalar(loss, "the closure"), self.sign * self.flat.gradient()
 
     def value(self, x: Array) -> float:
-        """f at x: the closure makes the gradient all the same."""
+        """f at x; the closure computes the gradient, too."""
         return self.value_and_grad(x)[0]

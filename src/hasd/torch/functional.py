@@ -11,7 +11,7 @@ from scipy.optimize import OptimizeResult
 from .._minimize import minimize as core
 from .._scipy_style import wants_result
 
-UNSEEN = "fun must return a tensor computed from x by PyTorch's operations: autograd sees no dependence"
+UNSEEN = "fun must return a tensor computed from x by PyTorch's operations: autograd sees no dependence on x"
 
 
 def minimize(
@@ -56,11 +56,11 @@ def minimize(
     if x0.dtype not in (torch.float32, torch.float64):
         raise TypeError(f"x0 must be float32 or float64, got {x0.dtype}")
     if "jac" in options:
-        raise TypeError("jac must not be given: autograd makes it; hasd.minimize takes one, with tensors too")
+        raise TypeError("jac must not be given: autograd computes it; hasd.minimize takes a jac, also for tensors")
     if not callable(fun):
         raise TypeError(f"fun must be callable, got {type(fun).__name__}")
     if hasattr(fun, "value_and_grad") and hasattr(fun, "counted"):
-        raise TypeError("fun is an objective that brings its gradient: give it to hasd.minimize, with tensors too")
+        raise TypeError("fun is an objective with its own gradient: give it to hasd.minimize, which takes tensors too")
     shape = x0.shape
     more = args if isinstance(args, tuple) else (args,)
 
@@ -74,13 +74,13 @@ def minimize(
             raise TypeError(UNSEEN)
         return value.detach(), g.reshape(-1)
 
-    res = core(value_and_grad, x0.detach().reshape(-1), jac=True, callback=_reshaping(callback, shape), **options)
+    res = core(value_and_grad, x0.detach().reshape(-1), jac=True, callback=_reshape_for(callback, shape), **options)
     res.x, res.jac = res.x.reshape(shape), res.jac.reshape(shape)
     return res
 
 
 def _check(value: Any) -> None:
-    """Say what is wrong with a value that autograd cannot start from."""
+    """Refuse a value that autograd cannot differentiate, and say why."""
     if not isinstance(value, torch.Tensor):
         raise TypeError(f"fun must return a torch.Tensor, got {type(value).__name__}")
     if value.numel() != 1:
@@ -89,8 +89,8 @@ def _check(value: Any) -> None:
         raise TypeError(UNSEEN)
 
 
-def _reshaping(callback: Callable[..., Any] | None, shape: torch.Size) -> Callable[..., Any] | None:
-    """The user's callback with x in his shape, in either of SciPy's forms."""
+def _reshape_for(callback: Callable[..., Any] | None, shape: torch.Size) -> Callable[..., Any] | None:
+    """The user's callback with x in the shape of x0, in either of SciPy's forms."""
     if callback is None or not callable(callback):
         return callback
     if wants_result(callback):

@@ -98,7 +98,7 @@ class HASD(torch.optim.Optimizer):
         inputs.number("lr", float(lr), least=0.0)
         constant = None if L is None else inputs.number("L", L, least=0.0, strict=True)
         convexity = inputs.strong_convexity(mu, None, constant)
-        inputs.requirements(chosen, traits_of_method(chosen), ObjectiveTraits(), None, convexity)
+        inputs.check_requirements(chosen, traits_of_method(chosen), ObjectiveTraits(), None, convexity)
         geometry = inputs.geometry(p, chosen.default_p)
         shared = {"p": geometry.p, "L": L, "mu": mu, "method": method, "maximize": maximize, "options": options}
         super().__init__(params, {"lr": lr, **shared})
@@ -108,7 +108,7 @@ class HASD(torch.optim.Optimizer):
         super().add_param_group(param_group)
         try:
             for name in SHARED:
-                self._shared(name)
+                self._shared_setting(name)
         except ValueError:
             self.param_groups.pop()
             raise
@@ -127,11 +127,11 @@ class HASD(torch.optim.Optimizer):
             )
         flat = Flat([p for group in self.param_groups for p in group["params"]])
         x = flat.gather()
-        source = ClosureSource(flat, closure, self._shared("maximize"))
-        state, best, lowest, bend = self._kept(flat) or (None, None, (math.inf, None), NO_BEND)
+        source = ClosureSource(flat, closure, self._shared_setting("maximize"))
+        state, best, lowest, bend = self._kept_run(flat) or (None, None, (math.inf, None), NO_BEND)
         oracle = Oracle(source, best=best, lowest=lowest, bend=bend)
         try:
-            state, why = self._advanced(oracle, x, state)
+            state, why = self._advance(oracle, x, state)
             if source.first is None:
                 source.value(x)
         except BaseException:
@@ -141,15 +141,15 @@ class HASD(torch.optim.Optimizer):
         self._keep(None if state is None else (state, oracle.best, oracle.lowest, oracle.bend), why, source.evaluations)
         return source.first
 
-    def _advanced(self, oracle: Oracle, x: torch.Tensor, state: State | None) -> tuple[State | None, str]:
-        """The state after one iteration, or as it was with the reason why there is none."""
+    def _advance(self, oracle: Oracle, x: torch.Tensor, state: State | None) -> tuple[State | None, str]:
+        """The state after one iteration; where none can be made, the old state and the reason."""
         rate = min(float(group["lr"]) for group in self.param_groups)
         if rate == 0.0:
             return state, "The learning rate is 0."
         method = self._method()
-        L = self._shared("L")
-        geometry = inputs.geometry(self._shared("p"), method.default_p)
-        problem = Problem(oracle, geometry, None if L is None else L / rate, self._shared("mu"))
+        L = self._shared_setting("L")
+        geometry = inputs.geometry(self._shared_setting("p"), method.default_p)
+        problem = Problem(oracle, geometry, None if L is None else L / rate, self._shared_setting("mu"))
         try:
             start = state or oracle.evaluate(x)
             if not isinstance(start, State) and not start.finite:
@@ -161,13 +161,13 @@ class HASD(torch.optim.Optimizer):
             return state, stop.status.message
 
     def _method(self) -> Method:
-        return make(self._shared("method"), self._shared("options"), HASD)
+        return make(self._shared_setting("method"), self._shared_setting("options"), HASD)
 
     def _classes(self) -> dict[str, type]:
         """What states of the method are made of."""
         return packing.state_classes(self._method())
 
-    def _shared(self, name: str) -> Any:
+    def _shared_setting(self, name: str) -> Any:
         """A setting that all groups agree on."""
         if any(name not in group for group in self.param_groups):
             raise ValueError(f"the state that was loaded is not of this optimizer: its groups have no {name!r}")
@@ -176,7 +176,7 @@ class HASD(torch.optim.Optimizer):
             raise ValueError(f"{name} must be the same in all groups: there is one norm across them")
         return first
 
-    def _kept(self, flat: Flat) -> Kept | None:
+    def _kept_run(self, flat: Flat) -> Kept | None:
         """The state of the last step with the best points so far; None where the parameters have been moved since."""
         kept = self._store.get(KEY, {})
         if "tree" not in kept:
@@ -228,16 +228,16 @@ class HASD(torch.optim.Optimizer):
         anew because the parameters were changed.  It may be None if mu > 0.  Nothing is certified if parameters are
         float16 or bfloat16, because the loss is then known at rounded points only.
         """
-        sign = -1.0 if self._shared("maximize") else 1.0
+        sign = -1.0 if self._shared_setting("maximize") else 1.0
         kept = self._store.get(KEY, {})
         coarse = any(p.dtype in COARSE for group in self.param_groups for p in group["params"])
         if "tree" not in kept or coarse:
             return -sign * math.inf
-        if radius is None and self._shared("mu") == 0.0:
+        if radius is None and self._shared_setting("mu") == 0.0:
             raise ValueError("bound needs radius, an l_2 bound on the distance to a minimiser, because mu = 0")
         if radius is not None:
             inputs.number("radius", radius, least=0.0)
         state, _, _, seen = packing.unpack(packing.Packed(json.loads(kept["tree"]), kept["arrays"]), self._classes())
         certificates = (*state.certificates, state.estimate.certificate(state.origin))
-        bend = max(seen.largest, self._shared("mu"), 0.0 if seen.pairs else state.L)  # L: before any was seen
+        bend = max(seen.largest, self._shared_setting("mu"), 0.0 if seen.pairs else state.L)  # L if nothing was seen
         return sign * max(certificate.lower(radius, bend) for certificate in certificates)
