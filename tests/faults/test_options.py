@@ -101,7 +101,7 @@ MISSPELT = {
 @pytest.mark.parametrize("option", MISSPELT)
 def test_a_misspelt_option_is_answered_with_the_one_that_was_meant(option):
     given, meant = MISSPELT[option]
-    said = rf"^unknown option '{option}'; did you mean '{meant}'\? (M|A m)ethod "
+    said = rf"^unknown option '{option}'; did you mean '{meant}'\? (The options of|Method) "
     with pytest.raises(TypeError, match=said):
         hasd.minimize(F, np.ones(5), **given, **{option: 5})
     with pytest.raises(TypeError, match=said):
