@@ -41,10 +41,10 @@ def nearest_name(given: str, known: Iterable[str]) -> str | None:
 def unknown_name_message(what: str, given: str, known: Iterable[str], otherwise: str) -> str:
     """The message about an unknown name: which name was probably meant, and which are known.
 
-    >>> unknown_name_message("option", "max_iter", ["maxiter"], "a method object carries its own options")
-    "unknown option 'max_iter'; did you mean 'maxiter'? A method object carries its own options"
-    >>> unknown_name_message("option", "moon", ["maxiter"], "a method object carries its own options")
-    "unknown option 'moon': a method object carries its own options"
+    >>> unknown_name_message("option", "max_iter", ["maxiter"], "see the documentation")
+    "unknown option 'max_iter'; did you mean 'maxiter'? See the documentation"
+    >>> unknown_name_message("option", "moon", ["maxiter"], "see the documentation")
+    "unknown option 'moon': see the documentation"
     """
     meant = nearest_name(given, known)
     if meant is None:

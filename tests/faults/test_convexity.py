@@ -12,7 +12,9 @@ from support import NORMS
 BLACK_BOXES = [name for name in hasd.method_names() if name not in ("hasd-subspace", "hasd-cg", "hasd-restart")]
 RNG = np.random.default_rng(4)
 A, RIGHT = RNG.standard_normal((40, 6)), RNG.standard_normal(40)
-SENTENCE = re.compile(r"cut at iteration (\d+) is (\S+) above the value at iteration (\d+), where .* explains (\S+);")
+SENTENCE = re.compile(
+    r"cut at iteration (\d+) is (\S+) above the value at iteration (\d+), and .* explains (\S+) of it;"
+)
 
 
 def waves(x):

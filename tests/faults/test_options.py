@@ -101,7 +101,7 @@ MISSPELT = {
 @pytest.mark.parametrize("option", MISSPELT)
 def test_a_misspelt_option_is_answered_with_the_one_that_was_meant(option):
     given, meant = MISSPELT[option]
-    said = rf"^unknown option '{option}'; did you mean '{meant}'\? (M|A m)ethod "
+    said = rf"^unknown option '{option}'; did you mean '{meant}'\? (The options of|Method) "
     with pytest.raises(TypeError, match=said):
         hasd.minimize(F, np.ones(5), **given, **{option: 5})
     with pytest.raises(TypeError, match=said):
@@ -122,7 +122,7 @@ def test_what_only_minimize_takes_is_not_suggested_to_iterate():
     ("name", "meant"), [("hsad", "hasd"), ("HASD", "hasd"), ("heavyball", "heavy-ball"), ("hasd_qn", "hasd-qn")]
 )
 def test_a_misspelt_method_is_answered_with_the_one_that_was_meant(name, meant):
-    said = rf"^unknown method '{name}'; did you mean '{meant}'\? The known ones are auto, "
+    said = rf"^unknown method '{name}'; did you mean '{meant}'\? The methods are: auto, "
     with pytest.raises(ValueError, match=said):
         run(name)
     with pytest.raises(ValueError, match=said):
@@ -132,7 +132,7 @@ def test_a_misspelt_method_is_answered_with_the_one_that_was_meant(name, meant):
 
 
 def test_a_name_that_is_like_no_other_is_answered_with_what_there_is():
-    with pytest.raises(ValueError, match=r"^unknown method 'newton': the known ones are auto, hasd, "):
+    with pytest.raises(ValueError, match=r"^unknown method 'newton': the methods are: auto, hasd, "):
         run("newton")
     with pytest.raises(
         TypeError, match=r"^unknown option 'inertia': the options of method 'heavy-ball' are: momentum$"

@@ -30,7 +30,7 @@ class Reporter:
         self.bar = open_bar(None, self.name) if self.progress else None
 
     def tell(self, fun: float, lower: float) -> None:
-        """One more row; Stop where the callback raises StopIteration."""
+        """Report one more row; Stop where the callback raises StopIteration."""
         self.rows += 1
         if self.bar is not None:
             self.bar.update(1)
@@ -42,13 +42,13 @@ class Reporter:
                 raise Stop(Status.CALLBACK) from stop
 
     def end(self, res: Result) -> Result:
-        """The result, after what there is to say of it."""
+        """Close the bar, print the summary where one is wanted, and return the result."""
         self.close()
         if self.disp:
             print(summary(res))
         return res
 
     def close(self) -> None:
-        """Leave no bar behind."""
+        """Close the bar."""
         if self.bar is not None:
             self.bar.close()
