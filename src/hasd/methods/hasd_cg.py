@@ -88,7 +88,8 @@ class HASDCG:
         line = ImageLine(problem, e.x, d, state.point, e.doubt.image)
         bend, size = line.bend(), norm2(d)
         least = e.eps * state.steepest * size * size
-        lost = 4.0 * e.x.shape[0] * (1.0 + size) * smallest_number(e.eps)  # products that underflow say nothing of curvature
+        # products that underflow say nothing about the curvature
+        lost = 4.0 * e.x.shape[0] * (1.0 + size) * smallest_number(e.eps)
         flat = not bend > least and (state.steepest == 0.0 or least > lost)
         if flat and not problem.bounded_below and -slope / size > e.dg(state.steepest):
             raise Stop(Status.UNBOUNDED)
