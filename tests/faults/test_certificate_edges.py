@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import hasd
-from hasd._math.evaluation import Evaluation
+from hasd._math.evaluation import Bend, Evaluation
 from hasd._run.certificate import cut_at
 from hasd._run.oracle import Oracle
 from hasd._run.sources import ObjectiveSource
@@ -155,3 +155,45 @@ def test_products_in_float32_that_underflow_do_not_make_a_quadratic_unbounded():
             e = Oracle(ObjectiveSource(f)).evaluate(x)
             off = [float(mpmath.fdot(row, x) - mpmath.mpf(part)) for row, part in zip(H.tolist(), e.g, strict=True)]
             assert math.hypot(*off) <= e.dg()
+
+
+def test_curvature_is_seen_between_the_last_evaluation_and_the_returned_point():
+    """Found by 20,000 random runs: one iteration with a declared L evaluates its second point for the record only."""
+    H, c = np.array([[2524.37255859375]], np.float32), np.array([222224.671875], np.float32)
+    f, x0 = Quadratic(H, c), np.array([-88.0306625366211], np.float32)
+    res = hasd.minimize(f.value_and_grad, x0, jac=True, method="hasd", p=2.5, L=2526.8969, tol=0.0, maxiter=1)
+    best = -mpmath.mpf(float(c[0])) / mpmath.mpf(float(H[0, 0]))
+    away = mpmath.mpf(float(res.x[0])) - best
+    radius = float(abs(mpmath.mpf(float(x0[0])) - best)) * (1 + 1e-9)
+    assert mpmath.mpf(res.certificate.gap(radius)) >= mpmath.mpf(float(H[0, 0])) * away**2 / 2
+
+
+def test_evaluations_at_one_point_show_no_curvature():
+    x, g = np.array([1e3, 2e3]), np.array([1.0, 1.0])
+    seen = Bend().with_evaluation(Evaluation(x, 0.0, g)).with_evaluation(Evaluation(x.copy(), 0.0, g.copy()))
+    assert seen.pairs == 0 and seen.largest == 0.0
+    assert seen.with_evaluation(Evaluation(x + 1.0, 0.0, 2 * g)).pairs == 1
+
+
+def test_a_run_that_stood_still_looks_at_a_second_point_before_it_certifies():
+    """Found by 20,000 random runs: 292 steps too short for float32, and rounding judged by no curvature at all."""
+    A = np.array(
+        [
+            [-1.142972707748413, 0.6596729755401611, 0.48136866092681885, -1.142972707748413],
+            [-0.7642270922660828, 1.4603843688964844, 0.19248400628566742, -0.7642270922660828],
+            [0.3591751754283905, 0.45821210741996765, -0.3903001844882965, 0.3591751754283905],
+            [-0.5076943635940552, -0.44320550560951233, -0.6616553068161011, -0.5076943635940552],
+        ],
+        np.float32,
+    )
+    b, x0 = (
+        np.array(v, np.float32)
+        for v in (
+            [2498.6474609375, 2895.61865234375, 445.9772644042969, 2929.4228515625],
+            [-456.7346496582031, 847.492431640625, -2791.060302734375, -2415.69482421875],
+        )
+    )
+    settings = {"method": "gradient-descent", "p": 10.0, "L": 17.22088490661668, "tol": 0.0, "maxiter": 292}
+    res = hasd.minimize(LeastSquares(A, b).value_and_grad, x0, jac=True, radius=1.15e-4, **settings)
+    z = mpmath.matrix(A.tolist()) * mpmath.matrix(res.x.tolist()) - mpmath.matrix(b.tolist())
+    assert res.certificate.bend > 0.1 and mpmath.mpf(res.gap) >= (z.T * z)[0] / 2

@@ -79,9 +79,10 @@ class Bend(NamedTuple):
         """The curvature with one more evaluation; rounding of the points is added to their distance."""
         if self.last is None:
             return Bend(last=e)
-        nearby = norm2(e.x - self.last.x) + 4.0 * e.eps * max(e.size, self.last.size)
-        seen = norm2(e.g - self.last.g) / nearby if nearby > 0.0 else 0.0
-        return Bend(max(self.largest, seen), e, self.pairs + 1)
+        apart, noise = norm2(e.x - self.last.x), 4.0 * e.eps * max(e.size, self.last.size)
+        seen = norm2(e.g - self.last.g) / (apart + noise) if apart + noise > 0.0 else 0.0
+        # points that their last digits do not tell apart show no curvature by having the same gradient
+        return Bend(max(self.largest, seen), e, self.pairs + (apart > noise))
 
 
 NO_BEND = Bend()

@@ -104,6 +104,11 @@ class Oracle:
         """f and g at x for the record: outside the method's counts and budget."""
         return self._call_off_the_books(lambda: self.evaluation(x, *self.source.value_and_grad(x)))
 
+    def see(self, e: Evaluation) -> None:
+        """Learn of the curvature between the last evaluation and one that was made for the record."""
+        if self.source.by_curvature and e.finite and e is not self.bend.last:
+            self.bend = self.bend.with_evaluation(e)
+
     def probe(self, e: Evaluation) -> None:
         """Evaluate a user's function at a second point, where it was at one only, so that some curvature is seen."""
         if e.finite and self.source.by_curvature and self.bend.pairs == 0 and not self.exhausted:

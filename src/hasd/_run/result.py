@@ -35,7 +35,9 @@ def result(
     """The result of a run from x0, in whose library and precision x is handed back."""
     state, bounds = run.state, recorder.bounds
     e = _round_to_precision_of(x0, _choose_answer(problem, method, run, wanted, goal), problem)
-    if run.status in (Status.CONVERGED, Status.GAP, Status.PRECISION):
+    problem.oracle.see(e)
+    stood = run.status is Status.MAXITER and state.iteration > 0  # it may have stood still all the time
+    if stood or e.norm2 == 0.0 or run.status in (Status.CONVERGED, Status.GAP, Status.PRECISION):
         problem.oracle.probe(e)
     if (e.finite and e.norm2 == 0.0) or run.status in (Status.CONVERGED, Status.GAP, Status.PRECISION):
         run.status = wanted.success if wanted.are_met(problem, state, e) else Status.PRECISION
