@@ -99,7 +99,7 @@ def _rows(axes: Any, solution: FileSolution) -> None:
         labels = np.unique(table["label"])
         values = [table["probability"][table["label"] == label] for label in labels]
         shown = [quote(label).replace("$", r"\$") for label in labels]  # a dollar begins a formula
-        axes.hist(values, bins=np.linspace(0.0, 1.0, 21), color=COLORS[: len(labels)], label=shown)
+        axes.hist(values, bins=np.linspace(0.0, 1.0, 21), color=list(COLORS[: len(labels)]), label=shown)
         axes.set_axisbelow(True)
         axes.set(xlabel="probability of the label that became +1", ylabel="rows", title="probabilities by label")
         axes.legend()
