@@ -194,7 +194,9 @@ def minimize(
                 saver.write_now()
             unused = f"Ignored: L, because {setup.method.name} finds its step lengths itself." if setup.L_unused else ""
             why = f"{scipy_style.ignored_note(hess, hessp)} {unused}".strip()
+            bend = problem.oracle.bend
             res = result(problem, setup.method, run, recorder, wanted, setup.x0, goal, why)
+            problem.oracle.bend = bend  # what the result looked at is no part of a run that goes on
             res.state = album.state_for_result(run, fun)
             return res
 
