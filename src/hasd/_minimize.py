@@ -200,9 +200,8 @@ def minimize(
             res.state = album.state_for_result(run, fun)
             return res
 
-        res = (
-            finish() if run.status is Status.INTERRUPTED or interrupt == "raise" else _finish_despite_interrupt(finish)
-        )
+        patient = interrupt == "return" and run.status is not Status.INTERRUPTED
+        res = _finish_despite_interrupt(finish) if patient else finish()
     res.reason = setup.why
     if disp:
         print(scipy_style.summary(res))

@@ -102,7 +102,7 @@ class Oracle:
 
     def record(self, x: Array) -> Evaluation:
         """f and g at x for the record: outside the method's counts and budget."""
-        return self._call_off_the_books(lambda: self.evaluation(x, *self.source.value_and_grad(x)))
+        return self._call_for_record(lambda: self.evaluation(x, *self.source.value_and_grad(x)))
 
     def see(self, e: Evaluation) -> None:
         """Learn of the curvature between the last evaluation and one that was made for the record."""
@@ -118,13 +118,13 @@ class Oracle:
 
     def sharpen(self, e: Evaluation) -> Evaluation | None:
         """The same evaluation with less doubt, where the objective can: for the record, and at most once a run."""
-        return self._call_off_the_books(lambda: self.source.sharpen(e))
+        return self._call_for_record(lambda: self.source.sharpen(e))
 
     def record_value(self, x: Array) -> float:
         """f at x for the record."""
-        return self._call_off_the_books(lambda: self.source.value(x))
+        return self._call_for_record(lambda: self.source.value(x))
 
-    def _call_off_the_books(self, call: Callable[[], Any]) -> Any:
+    def _call_for_record(self, call: Callable[[], Any]) -> Any:
         before = self.source.counts
         try:
             return call()

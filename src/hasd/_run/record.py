@@ -12,7 +12,7 @@ import math
 import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from .._math.arrays import Array
 from .._math.estimate import Estimate, EstimateBound
@@ -155,7 +155,7 @@ class Run:
     status: Status = Status.MAXITER
     complete: bool = False  # whether the state has been recorded, and the callback has had it
     before: dict[str, Any] = field(default_factory=dict)  # of a step that was broken off: what the oracle knew before
-    kept: tuple[str, ...] = ("smallest", "first")
+    kept: ClassVar[tuple[str, ...]] = ("smallest", "first")
 
     @classmethod
     def at(cls, state: State) -> Run:

@@ -66,7 +66,10 @@ class Result(OptimizeResult):
         return sorted({*self, *super().__dir__()})
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw value, lower bound and gap over the iterations into matplotlib's axes, or into new ones."""
+        """Draw how far the values were above the final lower bound, or above the lowest where nothing is certified.
+
+        ``ax`` are matplotlib's axes; None makes new ones.  They are returned.
+        """
         if not self.get("trace"):
             raise ValueError("there is nothing to plot: the run recorded no trace")
         return draw_convergence(self["trace"], self.get("lower", -math.inf), self.get("method", ""), ax)

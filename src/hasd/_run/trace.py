@@ -47,7 +47,7 @@ class Recorder:
     resumed_at: float = field(default_factory=time.perf_counter)
 
     def __call__(self, state: State) -> None:
-        """Record x_t; f(x_t) is evaluated off the books where the method did not need it."""
+        """Record x_t; f(x_t) is evaluated outside the counts where the method did not need it."""
         self.seconds += time.perf_counter() - self.resumed_at
         if self.rows > 0:
             row = self._row(state)

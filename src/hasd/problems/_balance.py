@@ -106,12 +106,10 @@ def balance(
         return _result(scaled, None, 1.0, tol, obstacle, began)
     dual, near = problem.dual(), tol - problem.mismatch
     regs = stages(1.0, problem.span, 0.0)
-    reporter, start = Reporter("balance", callback, progress, disp), regs[0] * np.log(dual.b)
-    tell, watch = lambda value, lower, error: reporter.tell(error, 0.0), lambda v: problem.obstacle(v).impossible
-    try:
+    start = regs[0] * np.log(dual.b)
+    with Reporter("balance", callback, progress, disp) as reporter:
+        tell, watch = lambda value, lower, error: reporter.tell(error, 0.0), lambda v: problem.obstacle(v).impossible
         end = solve(dual, start, regs, near, limit, seconds, tell=tell, watch=watch)
-    finally:
-        reporter.close()
     v = problem.fill(scaled, end)
     found = problem.obstacle(v)
     if end.status is Status.UNBOUNDED and not found.impossible:  # look for a set among the columns with too much
@@ -119,7 +117,7 @@ def balance(
     if end.status is Status.UNBOUNDED and not found.impossible:  # without a proof it may be rounding
         end, words = replace(end, status=Status.PRECISION), found.words or problem.suspicion(end.error)
         found = found._replace(words=words)
-    return reporter.end(_result(scaled, end, end.error + problem.mismatch, tol, found, began))
+    return reporter.summarise(_result(scaled, end, end.error + problem.mismatch, tol, found, began))
 
 
 def _matrix(K: Any) -> Any:

@@ -212,15 +212,13 @@ def chebyshev(
     tol = inputs.number("gap_rtol", gap_rtol, least=0.0)
     rounds = ROUNDS if maxiter is None else int(min(inputs.count("maxiter", maxiter, least=0), sys.maxsize))
     limit = inputs.seconds(time_limit)
-    reporter, unit = Reporter("chebyshev", callback, progress, disp), _units(A)
+    unit = _units(A)
     if unit is not None:
         A = A @ scipy.sparse.diags_array(unit) if is_sparse(A) else A * unit
-    try:
+    with Reporter("chebyshev", callback, progress, disp) as reporter:
         res = _solve(A, b, tol, rounds, limit, reporter)
-    finally:
-        reporter.close()
     res.x = res.x if unit is None else res.x * unit
-    return reporter.end(res)
+    return reporter.summarise(res)
 
 
 def _units(A: Matrix) -> Vector | None:

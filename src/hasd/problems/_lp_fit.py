@@ -128,16 +128,17 @@ def lp_fit(
     iterations = inputs.count("maxiter", 10_000 if maxiter is None else maxiter, least=0)
     seconds = inputs.seconds(time_limit)
     data, size = _scale_data(A, b)
-    reporter = Reporter("lp_fit", callback, progress, disp)
-    tell = lambda fun, lower: reporter.tell(fun * size, lower * size)  # noqa: E731
-    fit = Fit(data, space_of(data), q, iterations, time.perf_counter() + seconds, tell)
-    try:
-        status, text = _solve(fit, tol)
-    except Stop as stop:
-        status, text = stop.status, stop.status.message
-    finally:
-        reporter.close()
-    return reporter.end(_answer(fit, size, tol, status, text))
+    with Reporter("lp_fit", callback, progress, disp) as reporter:
+
+        def tell(fun: float, lower: float) -> None:
+            reporter.tell(fun * size, lower * size)
+
+        fit = Fit(data, space_of(data), q, iterations, time.perf_counter() + seconds, tell)
+        try:
+            status, text = _solve(fit, tol)
+        except Stop as stop:
+            status, text = stop.status, stop.status.message
+    return reporter.summarise(_answer(fit, size, tol, status, text))
 
 
 class LpPoint(NamedTuple):

@@ -15,7 +15,10 @@ from .._scipy_style import summary
 
 @dataclass
 class Reporter:
-    """Told of every row of the trace; `callback` is called with ``intermediate_result=``, a `Result` of that row."""
+    """It is told every row of the trace; `callback` is called with ``intermediate_result=``, a `Result` of that row.
+
+    As a context it closes the progress bar, whatever happens inside.
+    """
 
     name: str
     callback: Callable[..., Any] | None = None
@@ -41,14 +44,17 @@ class Reporter:
             except StopIteration as stop:
                 raise Stop(Status.CALLBACK) from stop
 
-    def end(self, res: Result) -> Result:
-        """Close the bar, print the summary where one is wanted, and return the result."""
-        self.close()
+    def summarise(self, res: Result) -> Result:
+        """Print the summary where one is wanted, and return the result."""
         if self.disp:
             print(summary(res))
         return res
 
-    def close(self) -> None:
+    def __enter__(self) -> Reporter:
+        """The bar is open already."""
+        return self
+
+    def __exit__(self, *raised: object) -> None:
         """Close the bar."""
         if self.bar is not None:
             self.bar.close()

@@ -113,16 +113,14 @@ def transport(
     v = regs[0] * np.log(dual.b)
     if x0 is not None:
         regs, v = regs[-1:], problem.warm_start(x0, regs[-1])
-    reporter, mass = Reporter("transport", callback, progress, disp), problem.mass
+    mass = problem.mass
+    with Reporter("transport", callback, progress, disp) as reporter:
 
-    def tell(value: float, lower: float, error: float) -> None:
-        reporter.tell(*(mass * (one + dual.reg * math.log(mass)) for one in (value, lower)))
+        def tell(value: float, lower: float, error: float) -> None:
+            reporter.tell(*(mass * (one + dual.reg * math.log(mass)) for one in (value, lower)))
 
-    try:
         end = solve_heavy(dual, v, regs, tol, limit, seconds, tell=tell, scale=problem.scale)
-    finally:
-        reporter.close()
-    return reporter.end(_result(problem, end, tol, began))
+    return reporter.summarise(_result(problem, end, tol, began))
 
 
 @dataclass(frozen=True)
