@@ -10,16 +10,10 @@ import multiprocessing
 import os
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from types import TracebackType
 from typing import Any, Self, TypeVar
 
-THREAD_VARIABLES = (
-    "OMP_NUM_THREADS",
-    "OPENBLAS_NUM_THREADS",
-    "MKL_NUM_THREADS",
-    "BLIS_NUM_THREADS",
-    "VECLIB_MAXIMUM_THREADS",
-)
+LIBRARIES = ("OMP", "OPENBLAS", "MKL", "BLIS")
+THREAD_VARIABLES = (*(f"{library}_NUM_THREADS" for library in LIBRARIES), "VECLIB_MAXIMUM_THREADS")
 
 Task = TypeVar("Task")
 Answer = TypeVar("Answer")
@@ -39,25 +33,20 @@ class Workers:
     def __init__(self, jobs: int | None = None) -> None:
         """As many processes as given; None for one a core."""
         self.jobs = cores() if jobs is None else jobs
-        self._before: dict[str, str | None] = {}
 
     def __enter__(self) -> Self:
         """Fix the threads in the environment the workers inherit: they start with the first task."""
-        self._before = {name: os.environ.get(name) for name in THREAD_VARIABLES}
+        self._before = {name: os.environ[name] for name in THREAD_VARIABLES if name in os.environ}
         os.environ.update(dict.fromkeys(THREAD_VARIABLES, "1"))
         self._pool = ProcessPoolExecutor(self.jobs, mp_context=multiprocessing.get_context("spawn"))
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
         """Close the pool (at once after an error) and give the environment back."""
         self._pool.shutdown(cancel_futures=error is not None)
-        for name, value in self._before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
+        for name in THREAD_VARIABLES:
+            os.environ.pop(name, None)
+        os.environ.update(self._before)
 
     def map(self, function: Callable[[Task], Answer], tasks: Sequence[Task], label: str) -> list[Answer]:
         """function(task) for every task, in the order of the tasks."""
