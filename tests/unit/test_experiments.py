@@ -16,11 +16,10 @@ from scipy.optimize import minimize as scipy_minimize
 from scipy.special import logsumexp
 
 from hasd.experiments import EXPERIMENTS, Workers, collect, figure, gradnorm, restart, save, search, softmax
-from hasd.experiments.experiment import Drawing, render
-from hasd.experiments.figure_report import cost_to_reach
+from hasd.experiments.experiment import render
 from hasd.experiments.problems import data, is_unbounded, problem
 from hasd.experiments.reference import hessian, reference
-from hasd.experiments.tables import csv_text, markdown
+from hasd.experiments.tables import cost_to_reach, csv_text, markdown
 
 TINY = {
     **{name: experiment.quick for name, experiment in EXPERIMENTS.items()},
@@ -109,7 +108,7 @@ def test_drawing_leaves_settings_alone(tmp_path):
     epoch = {"variant": "a", "nfev": 2, "gap_after": 0.5, "completed": 1}
     for epochs in ([], [epoch]):
         drawn = {"restart": rows, "restart-epochs": epochs}
-        paths = render(Drawing(tmp_path / "again", *restart.EXPERIMENT.plots["restart"], drawn))
+        paths = render((tmp_path / "again", restart.EXPERIMENT.plots["restart"], drawn))
         assert all(path.stat().st_size > 0 for path in paths)
     assert dict(matplotlib.rcParams) == before
 
@@ -178,9 +177,8 @@ def test_paper_lists():
 
 
 def curve(stepsize, fun, nfev=None):
-    sizes = figure.FigureSizes(iterations=len(fun) - 1)
-    run = figure.FigureRun(sizes, "published", 0.0, "agd", stepsize)
-    return figure.MethodCurve(run, np.arange(len(fun)) if nfev is None else np.array(nfev), np.array(fun), "")
+    nfev = np.arange(len(fun)) if nfev is None else np.array(nfev)
+    return figure.MethodCurve(stepsize, nfev, np.array(fun), "", len(fun) - 1)
 
 
 def test_tuning():
@@ -201,8 +199,8 @@ def test_tuning_at_rounding_level_takes_the_first_to_arrive():
 
 
 def test_hasd_pays_two_evaluations_an_iteration():
-    run = figure.FigureRun(replace(TINY["figure"], iterations=20), "signs", 0.0, "hasd-paper", 1e-3)
-    paper, ours = figure.solve(run), figure.solve(replace(run, method="hasd"))
+    f = problem("signs", TINY["figure"].n, TINY["figure"].d, TINY["figure"].seed, 0.0)
+    paper, ours = (figure.run(f, method, 1e-3, 20) for method in ("hasd-paper", "hasd"))
     assert paper.nfev[-1] >= 40 and ours.nfev[-1] < 30
     assert (
         len(paper.values_within("evaluations"))
@@ -221,28 +219,29 @@ def test_third_family_has_a_row_of_its_own(two):
 
 def test_reached():
     rows = [{"gap": gap, "iteration": t, "nfev": 2 * t} for t, gap in enumerate([1.0, 0.5, 0.05])]
-    assert cost_to_reach(rows, 0.1, "iterations") == 2.0 and cost_to_reach(rows, 0.1, "evaluations") == 4.0
-    assert math.isnan(cost_to_reach(rows, 0.01, "iterations"))
+    assert cost_to_reach(rows, 0.1, "iteration") == 2 and cost_to_reach(rows, 0.1, "nfev") == 4
+    assert math.isnan(cost_to_reach(rows, 0.01, "iteration"))
 
 
 @pytest.mark.parametrize("method", softmax.METHODS)
 @pytest.mark.parametrize("p", softmax.EXPONENTS)
 def test_softmax_identity(method, p):
-    row = softmax.solve(softmax.SoftmaxRun(TINY["softmax"], method, p, 50, 0))
+    row = softmax.solve(TINY["softmax"], method, p, 50)["softmax"][0]
     for name in ("gain", "smallest", "largest"):
         assert row[name] == pytest.approx(50 ** (0.5 - 1.0 / p), rel=1e-9)
     assert softmax.deviation([row]) <= softmax.AGREEMENT
 
 
 def test_softmax_from_a_random_start_stays_within_the_limits():
-    row = softmax.solve(softmax.SoftmaxRun(TINY["softmax"], "hasd-paper", math.inf, 50, 1))
+    row = softmax.solve(TINY["softmax"], "hasd-paper", math.inf, 50)["softmax"][1]
     assert 1.0 <= row["smallest"] <= row["gain"] <= row["largest"] <= row["limit"]
     assert row["gain"] < 0.95 * row["limit"]
 
 
 def test_warm_search_beats_bisection():
     sizes = search.SearchSizes(n=60, d=10, iterations=60)
-    warm, cold = (search.solve(search.SearchRun(sizes, "logsumexp", math.inf, v)) for v in list(search.VARIANTS)[:2])
+    runs = [search.solve(sizes, "logsumexp", math.inf, variant) for variant in list(search.VARIANTS)[:2]]
+    warm, cold = (run["search"][0] for run in runs)
     assert warm["trials_mean"] <= 1.1 and cold["trials_mean"] >= 3.0
     assert cold["trials_most"] <= cold["theorem2"]
 
@@ -261,15 +260,15 @@ def test_the_jump():
 
 
 def test_every_restart_halves():
-    rows = [row for variant in restart.VARIANTS for row in restart.solve((restart.EXPERIMENT.quick, variant))]
-    epochs = [row for row in restart.halvings(rows) if row["completed"]]
+    runs = [restart.solve(restart.EXPERIMENT.quick, variant) for variant in restart.VARIANTS]
+    epochs = [row for run in runs for row in run["restart-epochs"] if row["completed"]]
     assert len(epochs) >= 3 and all(row["ratio"] <= 0.5 for row in epochs)
 
 
 @pytest.mark.parametrize("name", gradnorm.PROBLEMS)
 @pytest.mark.parametrize("method", ["hasd-paper", "hasd"])
 def test_gradient_rules_keep_their_promise(name, method):
-    rows = gradnorm.solve((gradnorm.EXPERIMENT.quick, name, method))
+    rows = gradnorm.solve(gradnorm.EXPERIMENT.quick, name, method)["gradnorm"]
     assert rows and all(row["measured"] <= row["eps"] for row in rows)
     assert all(row["needed"] <= row["T"] for row in rows)
 

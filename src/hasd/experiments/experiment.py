@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 from .._plots import RC
-from .tables import Tables, csv_text
+from .tables import Row, Tables, csv_text
 from .workers import Workers
 
-Plot = Callable[[Any, Tables], None]
-"""Draws on an empty matplotlib figure."""
+Plot = tuple[tuple[float, float], Callable[[Any, Tables], None]]
+"""The size in inches, and what draws on an empty matplotlib figure."""
 
 
 def size(default: Any, text: str) -> Any:
     """A field of an experiment's sizes, with the help text of its option."""
     return field(default=default, metadata={"help": text})
-
-
-def seed() -> Any:
-    """The field that every experiment has."""
-    return size(0, "seed of the random data")
 
 
 @dataclass(frozen=True)
@@ -34,18 +31,22 @@ class Experiment:
     sizes: Any  # a frozen dataclass: the sizes at default
     quick: Any  # the same, tiny: for tests
     tables: Callable[[Any, Workers], Tables]
-    plots: Mapping[str, tuple[tuple[float, float], Plot]]  # by file stem: inches and what draws
+    plots: Mapping[str, Plot]  # by file stem
     report: Callable[[Tables, Any], str]  # Markdown
 
 
-@dataclass(frozen=True)
-class Drawing:
-    """A figure to be drawn, by a worker."""
+def sweep(workers: Workers, label: str, measure: Callable[..., Tables], **columns: Iterable[Any]) -> Tables:
+    """What is measured at every combination of the columns' values; the combination heads each of its rows."""
+    heads = [dict(zip(columns, values, strict=True)) for values in product(*columns.values())]
+    out: Tables = {}
+    for head, tables in zip(heads, workers.map(partial(_call, measure), heads, label), strict=True):
+        for stem, rows in tables.items():
+            out.setdefault(stem, []).extend({**head, **row} for row in rows)
+    return out
 
-    target: Path  # without the suffix
-    inches: tuple[float, float]
-    draw: Plot
-    tables: Tables
+
+def _call(measure: Callable[..., Tables], head: Row) -> Tables:
+    return measure(**head)
 
 
 def save(chosen: Sequence[tuple[Experiment, Any]], workers: Workers, out: Path) -> list[Path]:
@@ -57,23 +58,24 @@ def save(chosen: Sequence[tuple[Experiment, Any]], workers: Workers, out: Path) 
         tables = experiment.tables(sizes, workers)
         written += [_text(out / f"{stem}.csv", csv_text(rows)) for stem, rows in tables.items()]
         written.append(_text(out / f"{experiment.name}.md", experiment.report(tables, sizes)))
-        drawings += [Drawing(out / stem, *plot, tables) for stem, plot in experiment.plots.items()]
+        drawings += [(out / stem, plot, tables) for stem, plot in experiment.plots.items()]
     for paths in workers.map(render, drawings, "figures"):
         written += paths
     return written
 
 
-def render(drawing: Drawing) -> list[Path]:
+def render(drawing: tuple[Path, Plot, Tables]) -> list[Path]:
     """Draw a figure and save it as PNG and PDF; nothing in the files depends on the time."""
+    target, (inches, draw), tables = drawing
     figure_class, rc_context = _matplotlib()
     paths = []
     with rc_context(RC):
-        figure = figure_class(figsize=drawing.inches, layout="constrained")
-        drawing.draw(figure, drawing.tables)
+        figure = figure_class(figsize=inches, layout="constrained")
+        draw(figure, tables)
         figure.draw_without_rendering()
         figure.set_layout_engine("none")  # the layout is found once, not once a file
         for suffix, metadata in ((".png", {}), (".pdf", {"CreationDate": None})):
-            paths.append(drawing.target.with_name(drawing.target.name + suffix))
+            paths.append(target.with_suffix(suffix))
             figure.savefig(paths[-1], metadata=metadata)
     return paths
 

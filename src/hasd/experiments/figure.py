@@ -12,32 +12,27 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
 
 from .._minimize import minimize
-from .experiment import Experiment, seed, size
-from .figure_plot import PLOTS
+from .._plots import legend_below
+from ..objectives import Affine
+from .experiment import Experiment, size, sweep
 from .figure_report import report
 from .problems import is_unbounded, problem
 from .reference import Reference, reference
-from .style import AXES
-from .tables import Rows, Tables, first_index
+from .style import AXES, METHODS
+from .tables import Row, Rows, Tables, column, first_index, group, select
 from .workers import Workers
 
 RIDGES = (0.0, 1e-6, 1e-4, 1e-2)
 """The paper's mu."""
 STEPSIZES = (*(float(f"{digit}e{power}") for power in range(-10, 0) for digit in (1, 2, 5)), 1.0)
 """The paper's 31 stepsizes."""
-CONTENDERS: dict[str, tuple[float, dict[str, Any]]] = {
-    "gradient-descent": (2.0, {}),
-    "agd": (2.0, {}),
-    "linear-coupling": (math.inf, {}),
-    "hasd-paper": (math.inf, {}),
-    "hasd": (math.inf, {"raise_L": False}),  # L is only a stepsize here, and need not be true
-}
-"""The methods with their norm and options; the last one is ours and not in the paper."""
+TITLES = {"published": "as published", "signs": "A with random signs", "symmetric": "symmetric softmax"}
 
 
 @dataclass(frozen=True)
@@ -47,7 +42,7 @@ class FigureSizes:
     n: int = size(500, "rows of A")
     d: int = size(100, "columns of A")
     iterations: int = size(200, "T: iterations of every run, and the budget on the axis of evaluations")
-    seed: int = seed()
+    seed: int = 0
     symmetric: bool = size(False, "add the second well-posed twin, the symmetric softmax on [A; -A]")
 
     stepsizes: tuple[float, ...] = STEPSIZES
@@ -59,54 +54,27 @@ class FigureSizes:
 
 
 @dataclass(frozen=True)
-class FigureRun:
-    """One run to be made."""
-
-    sizes: FigureSizes
-    family: str
-    mu: float
-    method: str
-    stepsize: float
-
-
-@dataclass(frozen=True)
 class MethodCurve:
     """The curve of a run: a point per iteration, from t = 0."""
 
-    run: FigureRun
+    stepsize: float
     nfev: np.ndarray
     fun: np.ndarray
     message: str
+    budget: int
 
     def values_within(self, axis: str) -> np.ndarray:
         """f(x_t) for the iterates that the budget on that axis reaches."""
-        return self.fun if axis == "iterations" else self.fun[self.nfev <= self.run.sizes.iterations]
+        return self.fun if axis == "iterations" else self.fun[self.nfev <= self.budget]
 
 
-def solve(run: FigureRun) -> MethodCurve:
-    """Run a method with a stepsize, from x_0 = 0."""
-    f = problem(run.family, run.sizes.n, run.sizes.d, run.sizes.seed, run.mu)
-    p, options = CONTENDERS[run.method]
-    res = minimize(
-        f,
-        np.zeros(run.sizes.d),
-        method=run.method,
-        p=p,
-        L=1.0 / run.stepsize,
-        mu=0.0,
-        tol=0.0,
-        maxiter=run.sizes.iterations,
-        **options,
-    )
-    return MethodCurve(run, res.trace["nfev"], res.trace["fun"], res.message)
-
-
-def optimum(task: tuple[FigureSizes, str, float]) -> Reference | None:
-    """The reference optimum; None where the problem is unbounded below."""
-    sizes, family, mu = task
-    if is_unbounded(family, mu):
-        return None
-    return reference(partial(problem, family, sizes.n, sizes.d, sizes.seed), mu)
+def run(f: Affine, method: str, stepsize: float, T: int) -> MethodCurve:
+    """Run a method with a stepsize, from x_0 = 0, in its own norm."""
+    options: dict[str, Any] = {"method": method, "L": 1.0 / stepsize, "mu": 0.0, "tol": 0.0, "maxiter": T}
+    if method == "hasd":
+        options["raise_L"] = False  # L is only a stepsize here, and need not be true
+    res = minimize(f, np.zeros(f.dimension), **options)
+    return MethodCurve(stepsize, res.trace["nfev"], res.trace["fun"], res.message, T)
 
 
 def has_diverged(values: np.ndarray) -> bool:
@@ -125,76 +93,107 @@ def tune(curves: list[MethodCurve], axis: str, best: Reference | None) -> Method
         lost = has_diverged(values)
         gaps = values if best is None else best.gap(values)
         arrived = None if best is None else first_index(gaps <= best.floor)
-        return lost, math.inf if lost else float(gaps[-1]), arrived or 0, -curve.run.stepsize
+        return lost, math.inf if lost else float(gaps[-1]), arrived or 0, -curve.stepsize
 
     return min(curves, key=key)
 
 
+def gaps_to(best: Reference | None, values: np.ndarray) -> np.ndarray:
+    """f(x_t) - f*; NaN where there is no optimum."""
+    return np.full(len(values), math.nan) if best is None else best.gap(values)
+
+
+def ending(curve: MethodCurve, axis: str, chosen: bool, best: Reference | None) -> Row:
+    """How a run ends on an axis."""
+    values = curve.values_within(axis)
+    row = {"fun": values[-1], "gap": gaps_to(best, values)[-1], "diverged": int(has_diverged(values))}
+    return {f"{name}_{axis}": value for name, value in {**row, "chosen": int(chosen)}.items()}
+
+
+def points(curve: MethodCurve, axis: str, best: Reference | None) -> Rows:
+    """The iterates of a tuned run that the budget on that axis reaches."""
+    values = curve.values_within(axis)
+    return [
+        {"stepsize": curve.stepsize, "tuned_on": axis, "iteration": t, "nfev": curve.nfev[t], "fun": fun, "gap": gap}
+        for t, (fun, gap) in enumerate(zip(values, gaps_to(best, values), strict=True))
+    ]
+
+
+def solve(
+    sizes: FigureSizes, optima: dict[tuple[str, float], Reference | None], family: str, mu: float, method: str
+) -> Tables:
+    """Run a method with every stepsize: how each run ends, and the curves of the best."""
+    f, best = problem(family, sizes.n, sizes.d, sizes.seed, mu), optima[family, mu]
+    curves = [run(f, method, stepsize, sizes.iterations) for stepsize in sizes.stepsizes]
+    tuned = {axis: tune(curves, axis, best) for axis in AXES}
+    tuning = []
+    for curve in curves:
+        row = {"stepsize": curve.stepsize, "iterations": len(curve.fun) - 1, "evaluations": curve.nfev[-1]}
+        for axis, chosen in tuned.items():
+            row |= ending(curve, axis, curve is chosen, best)
+        tuning.append({**row, "message": curve.message})
+    return {"figure": [row for axis in AXES for row in points(tuned[axis], axis, best)], "figure-tuning": tuning}
+
+
+def optimum(sizes: FigureSizes, place: tuple[str, float]) -> Reference | None:
+    """The reference optimum; None where the problem is unbounded below."""
+    family, mu = place
+    return None if is_unbounded(family, mu) else reference(partial(problem, family, sizes.n, sizes.d, sizes.seed), mu)
+
+
 def tables(sizes: FigureSizes, workers: Workers) -> Tables:
     """The tuned curves, the tuning and the references."""
-    places = [(sizes, family, mu) for family in sizes.families for mu in RIDGES]
-    references = workers.map(optimum, places, "figure: reference optima")
-    runs = [FigureRun(*place, method, s) for place in places for method in CONTENDERS for s in sizes.stepsizes]
-    curves = workers.map(solve, runs, "figure: runs")
-    out: Tables = {"figure": [], "figure-tuning": [], "figure-reference": []}
-    for k, (place, best) in enumerate(zip(places, references, strict=True)):
-        out["figure-reference"] += _reference_rows(place, best)
-        for m in range(len(CONTENDERS)):
-            first = (k * len(CONTENDERS) + m) * len(sizes.stepsizes)
-            mine = curves[first : first + len(sizes.stepsizes)]
-            tuned = {axis: tune(mine, axis, best) for axis in AXES}
-            out["figure-tuning"] += _tuning_rows(mine, tuned, best)
-            for axis, curve in tuned.items():
-                out["figure"] += _curve_rows(curve, axis, best)
-    return out
+    places = list(product(sizes.families, RIDGES))
+    optima = dict(zip(places, workers.map(partial(optimum, sizes), places, "figure: reference optima"), strict=True))
+    measure = partial(solve, sizes, optima)
+    out = sweep(workers, "figure: runs", measure, family=sizes.families, mu=RIDGES, method=METHODS)
+    names = ("mu", "fun", "radius", "grad_norm", "certificate", "decrement", "floor", "newton_steps")
+    known = [(family, best) for (family, _), best in optima.items() if best is not None]
+    rows = [{"family": family, **{name: getattr(best, name) for name in names}} for family, best in known]
+    return {**out, "figure-reference": rows}
 
 
-def _reference_rows(place: tuple[FigureSizes, str, float], best: Reference | None) -> Rows:
-    _, family, mu = place
-    if best is None:
-        return []
-    return [
-        {
-            "family": family,
-            "mu": mu,
-            "fun": best.fun,
-            "radius": float(np.linalg.norm(best.x)),
-            "grad_norm": best.grad_norm,
-            "certificate": best.certificate,
-            "decrement": best.decrement,
-            "floor": best.floor,
-            "newton_steps": best.steps,
-        }
-    ]
+def draw(figure: Any, tables: Tables, axis: str, label: str) -> None:
+    """All panels of one axis: a row a family, a column a mu."""
+    panels = group(select(tables["figure"], tuned_on=axis), "family", "mu")
+    families = len(panels) // len(RIDGES)
+    figure.set_size_inches(12.0, 0.8 + 2.7 * families)
+    axes = figure.subplots(families, len(RIDGES), squeeze=False)
+    for ax, ((family, mu), rows) in zip(axes.flat, panels.items(), strict=True):
+        _panel(ax, rows, family, mu, AXES[axis])
+    for ax in axes[-1]:
+        ax.set_xlabel(label)
+    figure.suptitle(
+        f"Each method with the stepsize of the paper's list that is best for it at the right edge ({label})"
+    )
+    legend_below(figure, axes[0, 0], len(METHODS))
 
 
-def _tuning_rows(curves: list[MethodCurve], tuned: dict[str, MethodCurve], best: Reference | None) -> Rows:
-    rows = []
-    for curve in curves:
-        row = {**_head(curve), "iterations": len(curve.fun) - 1, "evaluations": int(curve.nfev[-1])}
-        for axis in AXES:
-            values = curve.values_within(axis)
-            row[f"fun_{axis}"] = values[-1]
-            row[f"gap_{axis}"] = math.nan if best is None else best.gap(values[-1:])[0]
-            row[f"diverged_{axis}"] = int(has_diverged(values))
-            row[f"chosen_{axis}"] = int(curve is tuned[axis])
-        rows.append({**row, "message": curve.message})
-    return rows
+def _panel(ax: Any, rows: Rows, family: str, mu: float, counter: str) -> None:
+    """One (family, mu): gaps on a log axis, or where there is no optimum the values themselves."""
+    title = f"{TITLES[family]}, μ = {mu:g}"
+    name, label = ("fun", "f(x)") if is_unbounded(family, mu) else ("gap", "f(x) − f*")
+    for (method,), mine in group(rows, "method").items():
+        ax.plot(column(mine, counter), column(mine, name), **METHODS[method].keywords)
+    if mu == RIDGES[0]:
+        ax.set_ylabel(label)
+    values = column(rows, name)
+    if name == "fun":
+        ax.set_title(f"{title}\nunbounded below: values, not gaps", color="#A00000")
+        _values_scale(ax, values)
+    else:
+        ylim = min(0.5 * values.min(), 0.1 * values.max()), 2.0 * values.max()  # a decade at least: labelled ticks
+        ax.set(title=title, yscale="log", ylim=ylim)
 
 
-def _curve_rows(curve: MethodCurve, axis: str, best: Reference | None) -> Rows:
-    values = curve.values_within(axis)
-    gaps = np.full(len(values), math.nan) if best is None else best.gap(values)
-    head = {**_head(curve), "tuned_on": axis}
-    return [
-        {**head, "iteration": t, "nfev": int(curve.nfev[t]), "fun": values[t], "gap": gaps[t]}
-        for t in range(len(values))
-    ]
-
-
-def _head(curve: MethodCurve) -> dict[str, Any]:
-    run = curve.run
-    return {"family": run.family, "mu": run.mu, "method": run.method, "stepsize": run.stepsize}
+def _values_scale(ax: Any, values: np.ndarray) -> None:
+    """Signed values over many decades: linear near the start's size, logarithmic beyond, few ticks."""
+    start = max(float(values[0]), 1.0)
+    ax.set_yscale("symlog", linthresh=start)
+    lowest = int(np.floor(np.log10(max(-float(values.min()), 10.0 * start))))
+    stride = max(1, lowest // 4)
+    ax.set_yticks([0.0, *(-(10.0**k) for k in range(lowest, 0, -stride))])
+    ax.minorticks_off()
 
 
 EXPERIMENT = Experiment(
@@ -203,6 +202,9 @@ EXPERIMENT = Experiment(
     sizes=FigureSizes(),
     quick=FigureSizes(n=40, d=6, iterations=12, stepsizes=STEPSIZES[::3]),
     tables=tables,
-    plots=PLOTS,
+    plots={
+        "figure": ((12.0, 6.2), partial(draw, axis="iterations", label="iterations")),
+        "figure-evaluations": ((12.0, 6.2), partial(draw, axis="evaluations", label="gradient evaluations")),
+    },
     report=report,
 )

@@ -3,6 +3,7 @@
 published   A_ij ~ Bernoulli(0.8), b ~ N(0, 1), LogSumExp(Ax - b): at mu = 0 unbounded below, as f(-s 1) -> -inf
 signs       the same A with random signs: for n well above 2d, 0 lies inside the hull of the rows: a minimiser exists
 symmetric   the same A, symmetric softmax of Ax - b, that is LogSumExp over [A; -A]: a minimiser always exists
+logistic    the A of signs, mean logistic loss with the signs of b as labels: for the search only
 """
 
 from __future__ import annotations
@@ -11,9 +12,9 @@ from functools import lru_cache
 
 import numpy as np
 
-from ..objectives import Affine, LogSumExp, SymmetricSoftmax
+from ..objectives import Affine, Logistic, LogSumExp, SymmetricSoftmax
 
-FAMILIES = ("published", "signs", "symmetric")
+FAMILIES = ("published", "signs", "symmetric", "logistic")
 DENSITY = 0.8
 """The paper's Bernoulli parameter."""
 
@@ -39,6 +40,8 @@ def problem(family: str, n: int, d: int, seed: int, mu: float, alpha: float = 1.
         return LogSumExp(A * signs, b, alpha=alpha, ridge=mu)
     if family == "symmetric":
         return SymmetricSoftmax(A, b, alpha=alpha, ridge=mu)
+    if family == "logistic":
+        return Logistic(A * signs, np.where(b >= 0.0, 1.0, -1.0), ridge=mu)
     raise ValueError(f"unknown family {family!r}; the known ones are {', '.join(FAMILIES)}")
 
 

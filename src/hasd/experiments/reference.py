@@ -29,13 +29,18 @@ class Reference:
     fun: float
     grad_norm: float  # ||grad f(x)||_2
     decrement: float  # <g, H^{-1} g>/2 of the last step
-    steps: int  # Newton steps, all ridges together
+    newton_steps: int  # all ridges together
     mu: float
 
     @property
     def certificate(self) -> float:
         """f(x) - f* <= ||g||^2/(2 mu); NaN at mu = 0, where only the decrement tells."""
         return self.grad_norm**2 / (2.0 * self.mu) if self.mu > 0.0 else math.nan
+
+    @property
+    def radius(self) -> float:
+        """The distance from 0, where the runs start."""
+        return float(np.linalg.norm(self.x))
 
     @property
     def floor(self) -> float:

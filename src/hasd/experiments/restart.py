@@ -8,6 +8,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -15,10 +17,10 @@ import numpy as np
 from .._minimize import minimize
 from .._plots import COLORS, legend_below
 from ..theory import RESTART, RESTART_PAPER, restart_period
-from .experiment import Experiment, seed, size
+from .experiment import Experiment, size, sweep
 from .problems import problem
 from .reference import reference
-from .tables import Rows, Tables, column, first_index, group, markdown
+from .tables import Rows, Tables, column, cost_to_reach, first_index, group, markdown, section, select
 from .workers import Workers
 
 ALPHA, RIDGE = 0.1, 1.0
@@ -40,69 +42,41 @@ class RestartSizes:
     n: int = size(200, "rows of A")
     d: int = size(50, "columns of A")
     evaluations: int = size(20000, "budget of every run")
-    seed: int = seed()
+    seed: int = 0
 
 
-def solve(task: tuple[RestartSizes, str]) -> Rows:
-    """One run, a row an iterate; an epoch ends where the weight falls back."""
-    sizes, variant = task
+def solve(sizes: RestartSizes, variant: str) -> Tables:
+    """One run: every iterate until rounding level, and every epoch.  An epoch ends where the weight falls back."""
     make = partial(problem, "signs", sizes.n, sizes.d, sizes.seed, alpha=ALPHA)
     f = make(RIDGE)
     best = reference(make, RIDGE)
     options = {"mu": RIDGE, **VARIANTS[variant]}
     L = f.smoothness(math.inf)
-    res = minimize(f, np.zeros(sizes.d), p=math.inf, L=L, tol=0.0, maxfun=sizes.evaluations, **options)
-    trace = res.trace
-    epochs = np.concatenate([[0], np.cumsum(np.diff(trace["weight"]) < 0.0)])
-    gaps = best.gap(trace["fun"])
-    arrived = first_index(gaps <= best.floor)
-    return [
-        {
-            "variant": variant,
-            "epoch": int(epochs[t]),
-            "iteration": t,
-            "nfev": int(trace["nfev"][t]),
-            "gap": gaps[t],
-            "floor": best.floor,
-            "L": float(L),
-        }
-        for t in range(len(gaps) if arrived is None else arrived + 1)
+    trace = minimize(f, np.zeros(sizes.d), p=math.inf, L=L, tol=0.0, maxfun=sizes.evaluations, **options).trace
+    epochs = np.cumsum(np.diff(trace["weight"], prepend=0.0) < 0.0)
+    rows = [
+        {"epoch": epoch, "iteration": t, "nfev": nfev, "gap": gap, "floor": best.floor, "L": float(L)}
+        for t, (epoch, nfev, gap) in enumerate(zip(epochs, trace["nfev"], best.gap(trace["fun"]), strict=True))
     ]
+    arrived = first_index(column(rows, "gap") <= best.floor)
+    rows = rows if arrived is None else rows[: arrived + 1]
+    return {"restart": rows, "restart-epochs": halvings(rows)}
 
 
 def halvings(rows: Rows) -> Rows:
     """A row an epoch: the gap before and after.  x_0 of an epoch is the last point of the one before."""
+    ends = [epoch[-1] for epoch in group(rows, "epoch").values()]
     out = []
-    for (variant,), mine in group(rows, "variant").items():
-        ends = [epoch[-1] for epoch in group(mine, "epoch").values()]
-        before = mine[0]
-        for number, end in enumerate(ends):
-            out.append(
-                {
-                    "variant": variant,
-                    "epoch": number,
-                    "iterations": end["iteration"] - before["iteration"],
-                    "nfev": end["nfev"],
-                    "gap_before": before["gap"],
-                    "gap_after": end["gap"],
-                    "ratio": end["gap"] / before["gap"],
-                    "completed": int(end is not ends[-1]),
-                }
-            )
-            before = end
+    for before, end in pairwise([rows[0], *ends]):
+        counts = {"iterations": end["iteration"] - before["iteration"], "nfev": end["nfev"]}
+        gaps = {"gap_before": before["gap"], "gap_after": end["gap"], "ratio": end["gap"] / before["gap"]}
+        out.append({"epoch": end["epoch"], **counts, **gaps, "completed": int(end is not ends[-1])})
     return out
 
 
 def tables(sizes: RestartSizes, workers: Workers) -> Tables:
-    """Every iterate until rounding level, and every epoch."""
-    runs = workers.map(solve, [(sizes, variant) for variant in VARIANTS], "restart")
-    rows = [row for run in runs for row in run]
-    return {"restart": rows, "restart-epochs": halvings(rows)}
-
-
-def completed_epochs(tables: Tables) -> Rows:
-    """The epochs that ended in a restart."""
-    return [row for row in tables["restart-epochs"] if row["completed"]]
+    """The runs of all variants."""
+    return sweep(workers, "restart", partial(solve, sizes), variant=VARIANTS)
 
 
 def draw(figure: Any, tables: Tables) -> None:
@@ -110,9 +84,8 @@ def draw(figure: Any, tables: Tables) -> None:
     ax = figure.subplots()
     for k, ((variant,), rows) in enumerate(group(tables["restart"], "variant").items()):
         ax.plot(column(rows, "nfev"), column(rows, "gap"), color=COLORS[k], label=variant)
-        ends = [row for row in completed_epochs(tables) if row["variant"] == variant]
-        if ends:
-            ax.plot(column(ends, "nfev"), column(ends, "gap_after"), "o", color=COLORS[k], markersize=4.0)
+        ends = select(tables["restart-epochs"], variant=variant, completed=1)
+        ax.plot(column(ends, "nfev"), column(ends, "gap_after"), "o", color=COLORS[k], markersize=4.0)
     ax.set(xscale="log", yscale="log", xlabel="evaluations", ylabel="f(x) − f*")
     ax.set_title("LogSumExp with random signs, strongly convex (dots: restarts)")
     legend_below(figure, ax, 2)
@@ -121,34 +94,27 @@ def draw(figure: Any, tables: Tables) -> None:
 def report(tables: Tables, sizes: RestartSizes) -> str:
     """Evaluations to given gaps, and the halvings."""
     L = tables["restart"][0]["L"]
+    completed = select(tables["restart-epochs"], completed=1)
     lines = []
     for (variant,), rows in group(tables["restart"], "variant").items():
-        epochs = [row for row in completed_epochs(tables) if row["variant"] == variant]
-        gaps = column(rows, "gap")
-        arrivals = [first_index(gaps <= level * gaps[0]) for level in LEVELS]
-        counts = [None if t is None else rows[t]["nfev"] for t in arrivals]
-        lines.append([variant, *counts, len(epochs), max((row["ratio"] for row in epochs), default=math.nan)])
+        ratios = [row["ratio"] for row in select(completed, variant=variant)]
+        counts = [cost_to_reach(rows, level, "nfev") for level in LEVELS]
+        lines.append([variant, *counts, len(ratios), max(ratios, default=math.nan)])
     header = ["method", *(f"{level:g}" for level in LEVELS), "epochs completed", "worst ratio"]
-    names = ("variant", "epoch", "iterations", "gap_before", "gap_after", "ratio")
-    history = [[row[name] for name in names] for row in completed_epochs(tables)]
-    failures = sum(row["ratio"] > 0.5 for row in completed_epochs(tables))
+    history = map(itemgetter("variant", "epoch", "iterations", "gap_before", "gap_after", "ratio"), completed)
+    failures = sum(row["ratio"] > 0.5 for row in completed)
     verdict = "it did, in every completed epoch" if failures == 0 else f"{failures} epochs DID NOT"
-    return f"""## Restarts
-
+    setting = f"""\
 LogSumExp with random signs, n = {sizes.n}, d = {sizes.d}, α = {ALPHA:g}, μ = {RIDGE:g}, p = inf, declared
 L = {L:.6g}, seed {sizes.seed}, {sizes.evaluations} evaluations at most. The fixed periods with Ĝ = 1 are
 {restart_period(L, RIDGE, 1.0, RESTART_PAPER)} (the paper's 36) and {restart_period(L, RIDGE, 1.0)} iterations (17, the
-same proof unrounded).
-
+same proof unrounded)."""
+    costs = """\
 Evaluations until the gap is a given fraction of the first (–: not within the budget), and the worst ratio of gaps over
-a completed epoch:
-
-{markdown(header, lines)}
-
-Every restart must at least halve the gap: {verdict}. A run is followed until its gap is rounding.
-
-{markdown(["method", "epoch", "iterations", "gap before", "gap after", "ratio"], history)}
-"""
+a completed epoch:"""
+    halving = f"Every restart must at least halve the gap: {verdict}. A run is followed until its gap is rounding."
+    epochs = markdown(["method", "epoch", "iterations", "gap before", "gap after", "ratio"], history)
+    return section("## Restarts", setting, costs, markdown(header, lines), halving, epochs)
 
 
 EXPERIMENT = Experiment(

@@ -9,24 +9,27 @@ import math
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
 
 from .._math.geometry import Lp, gain
 from .._minimize import minimize
-from .._plots import COLORS, MARKERS, legend_below
+from .._plots import legend_below
 from ..methods.hasd_paper import CONSTANT
-from ..objectives import Affine, LeastSquares, Logistic
+from ..objectives import Affine, LeastSquares
 from ..theory import search_trials_bound
-from .experiment import Experiment, seed, size
-from .problems import data, problem
+from . import problems
+from .experiment import Experiment, size, sweep
 from .reference import reference
-from .tables import Rows, Tables, column, group, markdown
+from .style import mark
+from .tables import Tables, column, group, markdown, section
 from .workers import Workers
 
 EXPONENTS = (2.0, 3.0, 4.0, 10.0, math.inf)
-PROBLEMS = ("logsumexp", "logistic", "softmax")
+PROBLEMS = {"logsumexp": "signs", "logistic": "logistic", "softmax": "symmetric"}
+"""The family of each."""
 VARIANTS: dict[str, dict[str, Any]] = {
     "hasd-paper, warm": {"method": "hasd-paper", "search": "warm"},
     "hasd-paper, bisection": {"method": "hasd-paper", "search": "bisect"},
@@ -47,58 +50,34 @@ class SearchSizes:
     n: int = size(200, "rows of A")
     d: int = size(50, "columns of A")
     iterations: int = size(300, "iterations of every run")
-    seed: int = seed()
+    seed: int = 0
 
 
-@dataclass(frozen=True)
-class SearchRun:
-    """One run."""
-
-    sizes: SearchSizes
-    problem: str
-    p: float
-    variant: str
-
-
-def make(name: str, sizes: SearchSizes, mu: float) -> Affine:
-    """A problem by its name, with ridge mu."""
-    if name == "logistic":
-        A, b, signs = data(sizes.n, sizes.d, sizes.seed)
-        return Logistic(A * signs, np.where(b >= 0.0, 1.0, -1.0), ridge=mu)
-    family = {"logsumexp": "signs", "softmax": "symmetric"}[name]
-    return problem(family, sizes.n, sizes.d, sizes.seed, mu)
-
-
-def solve(run: SearchRun) -> dict[str, Any]:
+def solve(sizes: SearchSizes, problem: str, p: float, variant: str) -> Tables:
     """Count the trials of the iterations that search: the first does not."""
-    mu = 1e-3 if run.problem == "logistic" else 0.0  # random labels may be separable: the ridge gives a minimiser
-    f = make(run.problem, run.sizes, mu)
-    x0 = np.zeros(run.sizes.d)
-    L = f.smoothness(run.p)
-    res = minimize(f, x0, p=run.p, L=L, mu=0.0, tol=1e-10, maxiter=run.sizes.iterations, **VARIANTS[run.variant])
-    best = reference(partial(make, run.problem, run.sizes), mu)
+    mu = 1e-3 if problem == "logistic" else 0.0  # random labels may be separable: the ridge gives a minimiser
+    make = partial(problems.problem, PROBLEMS[problem], sizes.n, sizes.d, sizes.seed)
+    f = make(mu)
+    x0 = np.zeros(sizes.d)
+    L = f.smoothness(p)
+    res = minimize(f, x0, p=p, L=L, mu=0.0, tol=1e-10, maxiter=sizes.iterations, **VARIANTS[variant])
+    best = reference(make, mu)
     trials = res.trace["trials"][2:]
-    eps = ACCURACY * (f(x0) - best.fun)
-    return {
-        "problem": run.problem,
-        "p": run.p,
-        "variant": run.variant,
+    bound = search_trials_bound(L, best.radius, sizes.d, p, ACCURACY * (f(x0) - best.fun))
+    row = {
         "iterations": res.nit,
         "evaluations": res.nfev,
-        "trials_mean": float(np.mean(trials)),
-        "trials_most": int(np.max(trials)),
-        "theorem2": search_trials_bound(L, float(np.linalg.norm(best.x)), run.sizes.d, run.p, eps),
-        "gap": float(res.trace["fun"][-1] - best.fun),
-        "jump": int("jump" in res.message),
+        "trials_mean": trials.mean(),
+        "trials_most": int(trials.max()),
     }
+    row |= {"theorem2": bound, "gap": res.trace["fun"][-1] - best.fun, "jump": int("jump" in res.message)}
+    return {"search": [row]}
 
 
 def jumping_instance() -> tuple[LeastSquares, np.ndarray, float]:
     """The instance: f, x_0 and L_inf, exact over the sixteen sign vectors."""
     M = np.array(MIXING)
-    averages = np.zeros((len(GROUPS), sum(GROUPS)))
-    for k, member in enumerate(np.repeat(range(len(GROUPS)), GROUPS)):
-        averages[member, k] = 1.0 / GROUPS[member]
+    averages = np.repeat(np.eye(len(GROUPS)) / GROUPS, GROUPS, axis=1)
     L = max(float(np.sum((M @ np.array(sigma)) ** 2)) for sigma in product((-1.0, 1.0), repeat=len(GROUPS)))
     return LeastSquares(M @ averages, np.zeros(len(M))), np.repeat(START, GROUPS), L
 
@@ -121,22 +100,16 @@ def jump_rows(points: int) -> Tables:
     ends = []
     for variant, options in VARIANTS.items():
         res = minimize(f, x0, p=math.inf, L=L, mu=0.0, tol=0.0, maxiter=2, **options)
-        trace = res.trace
-        end = {
-            "trials": int(trace["trials"][-1]),
-            "theta": trace["theta"][-1],
-            "zeta": 1.0 / (trace["rho"][-1] * trace["gain"][-1] ** 2),
-        }
-        ends.append({"variant": variant, **end, "jump": int("jump" in res.message), "message": res.message})
+        trials, theta, rho, r = (res.trace[name][-1] for name in ("trials", "theta", "rho", "gain"))
+        end = {"variant": variant, "trials": int(trials), "theta": theta, "zeta": 1.0 / (rho * r**2)}
+        ends.append({**end, "jump": int("jump" in res.message), "message": res.message})
     return {"search-jump": curve, "search-jump-ends": ends}
 
 
 def tables(sizes: SearchSizes, workers: Workers) -> Tables:
     """The counts, and the jump."""
-    runs = [SearchRun(sizes, name, p, variant) for name in PROBLEMS for p in EXPONENTS for variant in VARIANTS]
-    counts = workers.map(solve, runs, "search: trials")
-    (jump,) = workers.map(jump_rows, [401], "search: jump")
-    return {"search": counts, **jump}
+    counts = sweep(workers, "search: trials", partial(solve, sizes), problem=PROBLEMS, p=EXPONENTS, variant=VARIANTS)
+    return {**counts, **sweep(workers, "search: jump", partial(jump_rows, 401))}
 
 
 def draw(figure: Any, tables: Tables) -> None:
@@ -145,82 +118,55 @@ def draw(figure: Any, tables: Tables) -> None:
     for ax, ((name,), rows) in zip(axes, group(tables["search"], "problem").items(), strict=False):
         places = range(len(EXPONENTS))
         for k, ((variant,), mine) in enumerate(group(rows, "variant").items()):
-            ax.plot(places, column(mine, "trials_mean"), marker=MARKERS[k], color=COLORS[k], label=f"{variant}: mean")
-            ax.plot(
-                places,
-                column(mine, "trials_most"),
-                marker=MARKERS[k],
-                color=COLORS[k],
-                alpha=0.6,
-                linestyle=":",
-                markerfacecolor="none",
-                label=f"{variant}: most",
-            )
-        ax.plot(
-            places,
-            column(mine, "theorem2"),
-            color="0.5",
-            linestyle="--",
-            label="Theorem 2's count (not established for p > 2)",
-        )
+            most = mark(k, alpha=0.6, linestyle=":", markerfacecolor="none", label=f"{variant}: most")
+            ax.plot(places, column(mine, "trials_mean"), **mark(k, label=f"{variant}: mean"))
+            ax.plot(places, column(mine, "trials_most"), **most)
+        label = "Theorem 2's count (not established for p > 2)"
+        ax.plot(places, column(mine, "theorem2"), color="0.5", linestyle="--", label=label)
         ax.set(title=name, xlabel="p", yscale="log", ylim=(0.8, None))
         ax.set_xticks(list(places), [f"{p:g}" for p in EXPONENTS])
     axes[0].set_ylabel("trials per iteration")
     curve = tables["search-jump"]
     axes[-1].plot(column(curve, "theta"), column(curve, "zeta"), ".", markersize=2.0, color="black")
     axes[-1].axhspan(0.5, 2.0, color="#56B4E9", alpha=0.3)
-    axes[-1].set(
-        title="d = 773, t = 1, p = inf:\nζ jumps over the window [1/2, 2]", xlabel="θ", ylabel="ζ(θ)", yscale="log"
-    )
+    axes[-1].set(xlabel="θ", ylabel="ζ(θ)", yscale="log")
+    axes[-1].set_title("d = 773, t = 1, p = inf:\nζ jumps over the window [1/2, 2]")
     legend_below(figure, axes[0], 3)
 
 
 def report(tables: Tables, sizes: SearchSizes) -> str:
     """The counts in a table; the jump in words."""
     rows = tables["search"]
-    lines = [
-        [row[name] for name in ("problem", "p", "variant", "trials_mean", "trials_most", "theorem2", "jump")]
-        for row in rows
-    ]
+    lines = map(itemgetter("problem", "p", "variant", "trials_mean", "trials_most", "theorem2", "jump"), rows)
     means = {variant: column(mine, "trials_mean") for (variant,), mine in group(rows, "variant").items()}
     summary = "; ".join(f"{variant}: {mean.min():.3f} to {mean.max():.3f}" for variant, mean in means.items())
     over = sum(row["trials_most"] > row["theorem2"] for row in rows)
     exceeded = "No search needed more." if over == 0 else f"In {over} of the runs below a search needed more."
-    return f"""## The implicit search
-
+    setting = f"""\
 n = {sizes.n}, d = {sizes.d}, {sizes.iterations} iterations at most, seed {sizes.seed}, declared L = f.smoothness(p),
 x₀ = 0; LogSumExp with random signs, mean logistic loss with random labels (ridge 1e-3), symmetric softmax. Trials are
 counted from the second iteration on: the first does not search. A trial of `hasd-paper` costs two evaluations, one of
-`hasd` one.
-
-Mean trials an iteration over all problems and p: {summary}.
-
+`hasd` one."""
+    mean = f"Mean trials an iteration over all problems and p: {summary}."
+    bound = f"""\
 Theorem 2's count, as printed, with ε = {ACCURACY:g} (f(x₀) − f*), is set beside them as an observation: its proof does
-not establish it for p > 2. {exceeded}
-
-{markdown(["problem", "p", "search", "mean trials", "most", "Theorem 2", "jump met"], lines)}
-
-{_jump(tables)}"""
+not establish it for p > 2. {exceeded}"""
+    counts = markdown(["problem", "p", "search", "mean trials", "most", "Theorem 2", "jump met"], lines)
+    return section("## The implicit search", setting, mean, bound, counts, *_jump(tables))
 
 
-def _jump(tables: Tables) -> str:
-    curve: Rows = tables["search-jump"]
+def _jump(tables: Tables) -> list[str]:
+    curve = tables["search-jump"]
     values = column(curve, "zeta")
     inside = int(np.sum((values >= 0.5) & (values <= 2.0)))
     k = int(np.argmax(values < 0.5))
-    header = ["search", "trials", "θ", "ζ", "jump reported"]
-    lines = [
-        [row[name] for name in ("variant", "trials", "theta", "zeta", "jump")] for row in tables["search-jump-ends"]
-    ]
-    return f"""### No acceptable θ
-
+    lines = map(itemgetter("variant", "trials", "theta", "zeta", "jump"), tables["search-jump-ends"])
+    text = f"""\
 The instance with d = {sum(GROUPS)} at t = 1 and p = inf: of {len(curve)} values of θ between {curve[0]["theta"]:g} and
 {curve[-1]["theta"]:g}, {inside} give 1/2 ≤ ζ ≤ 2; ζ falls from {values[k - 1]:.3f} at θ = {curve[k - 1]["theta"]:.3f}
 to {values[k]:.3f} at θ = {curve[k]["theta"]:.3f}. The searches of Algorithm 1 end by themselves, on the side ζ ≤ 2 that
-keeps the recurrence, and say so; the tight form has no such jump (its ζ is 1/(ρ r²) at y, between 1/2 and 1).
-
-{markdown(header, lines)}
-"""
+keeps the recurrence, and say so; the tight form has no such jump (its ζ is 1/(ρ r²) at y, between 1/2 and 1)."""
+    return ["### No acceptable θ", text, markdown(["search", "trials", "θ", "ζ", "jump reported"], lines)]
 
 
 EXPERIMENT = Experiment(

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from .._minimize import minimize
-from .._plots import COLORS, MARKERS, legend_below
+from .._plots import legend_below
 from ..objectives import SymmetricSoftmax
 from ..theory import softmax_gain
-from .experiment import Experiment, seed, size
-from .tables import Rows, Tables, column, group, markdown
+from .experiment import Experiment, size, sweep
+from .style import mark
+from .tables import Rows, Tables, column, group, markdown, section, select
 from .workers import Workers
 
 METHODS = ("hasd-paper", "hasd")
@@ -32,60 +34,32 @@ class SoftmaxSizes:
 
     iterations: int = size(100, "iterations of every run")
     starts: int = size(5, "random starts, N(0, 1) in every coordinate")
-    seed: int = seed()
+    seed: int = 0
     dimensions: tuple[int, ...] = (10, 100, 1000)
 
 
-@dataclass(frozen=True)
-class SoftmaxRun:
-    """One run: start 0 is the vector of ones, the others are random."""
-
-    sizes: SoftmaxSizes
-    method: str
-    p: float
-    d: int
-    start: int
-
-
-def solve(run: SoftmaxRun) -> dict[str, Any]:
-    """Measure the mean gain of a run."""
-    f = SymmetricSoftmax(b=np.zeros(run.d))
-    x0 = (
-        np.random.default_rng([run.sizes.seed, run.start, run.d]).standard_normal(run.d)
-        if run.start
-        else np.ones(run.d)
-    )
-    res = minimize(f, x0, method=run.method, p=run.p, L=f.smoothness(run.p), tol=1e-12, maxiter=run.sizes.iterations)
-    gains = res.trace["gain"][1:]
-    return {
-        "method": run.method,
-        "p": run.p,
-        "d": run.d,
-        "start": "random" if run.start else "ones",
-        "number": run.start,
-        "iterations": res.nit,
-        "gain": float(np.mean(gains)),
-        "smallest": float(np.min(gains)),
-        "largest": float(np.max(gains)),
-        "limit": softmax_gain(run.d, run.p),
-    }
+def solve(sizes: SoftmaxSizes, method: str, p: float, d: int) -> Tables:
+    """Measure the mean gain from every start: number 0 is the vector of ones, the others are random."""
+    f = SymmetricSoftmax(b=np.zeros(d))
+    rows = []
+    for number in range(sizes.starts + 1):
+        x0 = np.random.default_rng([sizes.seed, number, d]).standard_normal(d) if number else np.ones(d)
+        res = minimize(f, x0, method=method, p=p, L=f.smoothness(p), tol=1e-12, maxiter=sizes.iterations)
+        gains = res.trace["gain"][1:]
+        row = {"start": "random" if number else "ones", "number": number, "iterations": res.nit}
+        row |= {"gain": gains.mean(), "smallest": gains.min(), "largest": gains.max(), "limit": softmax_gain(d, p)}
+        rows.append(row)
+    return {"softmax": rows}
 
 
 def tables(sizes: SoftmaxSizes, workers: Workers) -> Tables:
     """A row a run."""
-    runs = [
-        SoftmaxRun(sizes, method, p, d, start)
-        for method in METHODS
-        for p in EXPONENTS
-        for d in sizes.dimensions
-        for start in range(sizes.starts + 1)
-    ]
-    return {"softmax": workers.map(solve, runs, "softmax")}
+    return sweep(workers, "softmax", partial(solve, sizes), method=METHODS, p=EXPONENTS, d=sizes.dimensions)
 
 
 def deviation(rows: Rows) -> float:
     """The largest relative distance of G from d^{1/2 - 1/p} over the runs from the vector of ones."""
-    return max(abs(row["gain"] / row["limit"] - 1.0) for row in rows if row["start"] == "ones")
+    return max(abs(row["gain"] / row["limit"] - 1.0) for row in select(rows, start="ones"))
 
 
 def draw(figure: Any, tables: Tables) -> None:
@@ -95,18 +69,11 @@ def draw(figure: Any, tables: Tables) -> None:
         limits = column(rows, "limit")
         ax.plot([1.0, limits.max()], [1.0, limits.max()], color="0.6", linewidth=1.0, label="G = d^(1/2 − 1/p)")
         for k, ((p,), mine) in enumerate(group(rows, "p").items()):
-            for start, filled in (("ones", True), ("random", False)):
-                chosen = [row for row in mine if row["start"] == start]
-                ax.plot(
-                    column(chosen, "limit"),
-                    column(chosen, "gain"),
-                    linestyle="none",
-                    marker=MARKERS[k],
-                    color=COLORS[k],
-                    markersize=6.0 if filled else 4.0,
-                    markerfacecolor=COLORS[k] if filled else "none",
-                    label=f"p = {p:g}, {'x₀ = (1, …, 1)' if filled else 'random x₀'}",
-                )
+            full = mark(k, markersize=6.0, label=f"p = {p:g}, x₀ = (1, …, 1)")
+            hollow = mark(k, markersize=4.0, label=f"p = {p:g}, random x₀", markerfacecolor="none")
+            for start, style in (("ones", full), ("random", hollow)):
+                chosen = select(mine, start=start)
+                ax.plot(column(chosen, "limit"), column(chosen, "gain"), linestyle="none", **style)
         ax.set(xscale="log", yscale="log", title=method, xlabel="largest possible gain, d^(1/2 − 1/p)")
     axes[0].set_ylabel("measured mean gain G")
     legend_below(figure, axes[0], 3)
@@ -117,26 +84,20 @@ def report(tables: Tables, sizes: SoftmaxSizes) -> str:
     rows = tables["softmax"]
     worst = deviation(rows)
     lines = []
-    for (method, p, d), mine in group([row for row in rows if row["start"] == "random"], "method", "p", "d").items():
+    for key, mine in group(select(rows, start="random"), "method", "p", "d", "limit").items():
         gains = column(mine, "gain")
-        lines.append(
-            [method, p, d, mine[0]["limit"], gains.mean(), gains.min(), gains.max(), gains.mean() / mine[0]["limit"]]
-        )
+        lines.append([*key, gains.mean(), gains.min(), gains.max(), gains.mean() / mine[0]["limit"]])
     header = ["method", "p", "d", "d^(1/2 − 1/p)", "G, mean", "lowest", "highest", "share of the limit"]
     holds = "holds" if worst <= AGREEMENT else "DOES NOT HOLD"
-    return f"""## The softmax example
-
+    setting = f"""\
 Symmetric softmax with α = 1, declared L = f.smoothness(p), {sizes.iterations} iterations at most, seed {sizes.seed};
-G is the mean of ‖g‖_p*/‖g‖₂ over the run, at x_t+1 for `hasd-paper` and at y_t for `hasd`.
-
+G is the mean of ‖g‖_p*/‖g‖₂ over the run, at x_t+1 for `hasd-paper` and at y_t for `hasd`."""
+    identity = f"""\
 From x₀ = (1, …, 1) the identity G = d^(1/2 − 1/p) {holds} to {AGREEMENT:g}: the largest relative deviation over
 {len(METHODS)} methods, p in {", ".join(f"{p:g}" for p in EXPONENTS)} and d in {", ".join(map(str, sizes.dimensions))}
-is {worst:.1e}.
-
-From {sizes.starts} random starts, N(0, 1) in every coordinate, G is lower:
-
-{markdown(header, lines)}
-"""
+is {worst:.1e}."""
+    random = f"From {sizes.starts} random starts, N(0, 1) in every coordinate, G is lower:"
+    return section("## The softmax example", setting, identity, random, markdown(header, lines))
 
 
 EXPERIMENT = Experiment(

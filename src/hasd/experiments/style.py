@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from .._plots import RC
+from .._plots import COLORS, MARKERS, RC
 
-__all__ = ["AXES", "METHODS", "RC", "Curve"]
+__all__ = ["AXES", "METHODS", "RC", "Curve", "mark"]
 
 
 @dataclass(frozen=True)
@@ -32,5 +32,11 @@ METHODS = {
     "hasd-paper": Curve("HASD", "HASD, ℓ∞ (the paper's)", "#D55E00", "-"),
     "hasd": Curve("HASD tight (ours)", "HASD, tight form (ours, not in the paper)", "black", (0, (6, 1, 1, 1, 1, 1))),
 }
+"""The methods of the figure; the last one is ours and not in the paper."""
 AXES = {"iterations": "iteration", "evaluations": "nfev"}
 """What a budget is counted in, and the column that counts it."""
+
+
+def mark(k: int, **others: Any) -> dict[str, Any]:
+    """Colour and marker of the k-th curve, and other keywords for ``ax.plot``."""
+    return {"color": COLORS[k % len(COLORS)], "marker": MARKERS[k % len(MARKERS)], **others}

@@ -31,12 +31,17 @@ def csv_text(rows: Rows) -> str:
     out = io.StringIO()
     writer = csv.DictWriter(out, fieldnames=list(rows[0]), lineterminator="\n")
     writer.writeheader()
-    writer.writerows({name: _cell(value) for name, value in row.items()} for row in rows)
+    writer.writerows({name: str(value) for name, value in row.items()} for row in rows)
     return out.getvalue()
 
 
-def _cell(value: Any) -> str:
-    return repr(float(value)) if isinstance(value, float | np.floating) else str(value)
+def select(rows: Rows, **values: Any) -> Rows:
+    """The rows with these values in these columns.
+
+    >>> select([{"p": 2, "t": 0}, {"p": 3, "t": 0}, {"p": 2, "t": 1}], p=2, t=1)
+    [{'p': 2, 't': 1}]
+    """
+    return [row for row in rows if all(row[name] == value for name, value in values.items())]
 
 
 def group(rows: Rows, *names: str) -> dict[tuple[Any, ...], Rows]:
@@ -65,6 +70,13 @@ def first_index(met: np.ndarray) -> int | None:
     return int(np.argmax(met)) if met.any() else None
 
 
+def cost_to_reach(rows: Rows, level: float, name: str) -> Any:
+    """The count in a column where the gap is first `level` times that of the first row; NaN where it never is."""
+    gaps = column(rows, "gap")
+    t = first_index(gaps <= level * gaps[0])
+    return math.nan if t is None else rows[t][name]
+
+
 def markdown(header: Sequence[str], lines: Iterable[Sequence[Any]]) -> str:
     """A Markdown table; numbers are shortened.
 
@@ -75,6 +87,11 @@ def markdown(header: Sequence[str], lines: Iterable[Sequence[Any]]) -> str:
     """
     table = [header, ["---"] * len(header), *([short_text(value) for value in line] for line in lines)]
     return "\n".join(f"|{'|'.join(line)}|" if line[0] == "---" else f"| {' | '.join(line)} |" for line in table)
+
+
+def section(*paragraphs: str) -> str:
+    """A part of the report: its heading, texts and tables with empty lines between them."""
+    return "\n\n".join(paragraphs) + "\n"
 
 
 def short_text(value: Any) -> str:
