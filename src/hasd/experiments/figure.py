@@ -61,7 +61,7 @@ class MethodCurve:
     nfev: np.ndarray
     fun: np.ndarray
     message: str
-    budget: int
+    budget: int  # evaluations on their axis
 
     def values_within(self, axis: str) -> np.ndarray:
         """f(x_t) for the iterates that the budget on that axis reaches."""
@@ -163,9 +163,8 @@ def draw(figure: Any, tables: Tables, axis: str, label: str) -> None:
         _panel(ax, rows, family, mu, AXES[axis])
     for ax in axes[-1]:
         ax.set_xlabel(label)
-    figure.suptitle(
-        f"Each method with the stepsize of the paper's list that is best for it at the right edge ({label})"
-    )
+    title = "Each method with the stepsize of the paper's list that is best for it at the right edge"
+    figure.suptitle(f"{title} ({label})")
     legend_below(figure, axes[0, 0], len(METHODS))
 
 

@@ -45,33 +45,18 @@ class GradientNormSizes:
     accuracies: tuple[float, ...] = (0.3, 0.1, 0.03, 0.01)
 
 
-@dataclass(frozen=True)
-class Instance:
-    """What the formulas ask for."""
-
-    f: Affine
-    x0: np.ndarray
-    R: float
-    G: float  # a lower bound on the mean gain
-
-    @property
-    def L(self) -> float:
-        """The declared smoothness."""
-        return float(self.f.smoothness(math.inf))
-
-
-def instance(name: str, sizes: GradientNormSizes) -> Instance:
-    """A problem by its name, p = inf."""
+def instance(name: str, sizes: GradientNormSizes) -> tuple[Affine, np.ndarray, float, float]:
+    """A problem by its name: f, x_0, R and a lower bound on the mean gain at p = inf."""
     d = sizes.d
     if name == "softmax":
-        return Instance(SymmetricSoftmax(b=np.zeros(d)), np.ones(d), math.sqrt(d), theory.softmax_gain(d, math.inf))
+        return SymmetricSoftmax(b=np.zeros(d)), np.ones(d), math.sqrt(d), theory.softmax_gain(d, math.inf)
     make = partial(problems.problem, "signs", sizes.n, d, sizes.seed)
-    return Instance(make(0.0), np.zeros(d), reference(make, 0.0).radius, 1.0)
+    return make(0.0), np.zeros(d), reference(make, 0.0).radius, 1.0
 
 
-def periods(it: Instance, eps: float, method: str) -> list[tuple[str, str, int]]:
+def periods(method: str, L: float, R: float, G: float, eps: float) -> list[tuple[str, str, int]]:
     """(rule, point, T) for every formula; the point is the last or the best."""
-    args = (it.L, it.R, it.G, eps)
+    args = (L, R, G, eps)
     if method == "hasd":
         return [("2√2 LR/(Ĝε)", "last", theory.tight_gradient_norm_iterations(*args, window=WINDOW))]
     last, best = theory.gradient_norm_iterations, theory.gradient_norm_iterations_best
@@ -83,35 +68,31 @@ def periods(it: Instance, eps: float, method: str) -> list[tuple[str, str, int]]
     ]
 
 
-def stops(it: Instance, eps: float, weights: np.ndarray, method: str) -> list[tuple[str, str, int]]:
+def stops(method: str, L: float, R: float, eps: float, weights: np.ndarray) -> list[tuple[str, str, int]]:
     """(rule, point, T) for the stops that need no G_hat; T is read off the weights, if they get there."""
-    rules = [("A_T ≥ LR²/ε²", "last", weights >= theory.gradient_norm_weight(it.L, it.R, eps))]
+    rules = [("A_T ≥ LR²/ε²", "last", weights >= theory.gradient_norm_weight(L, R, eps))]
     if method == "hasd-paper":
         total = np.cumsum(weights)
-        rules.append(("Σ A_t ≥ 9LR²/ε²", "best", total >= theory.gradient_norm_weight_sum(it.L, it.R, eps)))
+        rules.append(("Σ A_t ≥ 9LR²/ε²", "best", total >= theory.gradient_norm_weight_sum(L, R, eps)))
     return [(rule, point, T) for rule, point, met in rules if (T := first_index(met)) is not None]
 
 
-def follow(it: Instance, method: str, T: int) -> tuple[np.ndarray, np.ndarray]:
-    """||grad f(x_t)||_1 and A_t for t = 0, ..., T; shorter where the method ends at machine precision."""
-    states = islice(iterate(it.f, it.x0, method=method, p=math.inf, L=it.L, mu=0.0), T + 1)
-    points = [(Lp(math.inf).dual_norm(it.f.value_and_grad(state.x)[1]), state.weight) for state in states]
-    norms, weights = np.transpose(points)
-    return norms, weights
-
-
 def solve(sizes: GradientNormSizes, problem: str, method: str) -> Tables:
-    """All rules of a method on a problem, read off one run."""
-    it = instance(problem, sizes)
-    first = float(np.abs(it.f.value_and_grad(it.x0)[1]).sum())
-    fixed = {share: periods(it, share * first, method) for share in sizes.accuracies}
-    longest = max((T for rules in fixed.values() for _, _, T in rules if sizes.iterations >= T), default=1)
-    norms, weights = follow(it, method, longest)
+    """All rules of a method on a problem, read off one run, which is shorter where it ends at machine precision."""
+    f, x0, R, G = instance(problem, sizes)
+    L = float(f.smoothness(math.inf))
+    first = float(np.abs(f.value_and_grad(x0)[1]).sum())
+    accuracies = [share * first for share in sizes.accuracies]
+    fixed = [periods(method, L, R, G, eps) for eps in accuracies]
+    longest = max((T for rules in fixed for _, _, T in rules if sizes.iterations >= T), default=1)
+    states = islice(iterate(f, x0, method=method, p=math.inf, L=L, mu=0.0), longest + 1)
+    geometry = Lp(math.inf)
+    points = [(geometry.dual_norm(f.value_and_grad(state.x)[1]), state.weight) for state in states]
+    norms, weights = np.transpose(points)
     rows = []
-    for share, rules in fixed.items():
-        eps = share * first
+    for share, eps, rules in zip(sizes.accuracies, accuracies, fixed, strict=True):
         needed = first_index(norms <= eps)
-        for rule, point, T in [*rules, *stops(it, eps, weights, method)]:
+        for rule, point, T in [*rules, *stops(method, L, R, eps, weights)]:
             if longest >= T:
                 measured = norms[: T + 1][-1] if point == "last" else norms[1 : T + 1].min()
                 row = {"rule": rule, "point": point, "share": share, "eps": eps}

@@ -55,36 +55,30 @@ class Reference:
 def reference(make: Callable[[float], Affine], mu: float) -> Reference:
     """The minimiser of make(mu), an objective with ridge mu."""
     f = make(mu)
-    assert f.dimension is not None
-    x, steps = np.zeros(f.dimension), 0
+    n, d = np.asarray(f.A).shape
+    x, steps = np.zeros(d), 0
     ladder = [mu]
     while mu > 0.0 and ladder[-1] < 1.0:
         ladder.append(10.0 * ladder[-1])
     try:
         for ridge, previous in zip(reversed(ladder), [0.0, *reversed(ladder[1:])], strict=True):
-            x = x * (previous / ridge if previous else 1.0)
-            x, decrement, taken = _newton(make(ridge), x)
+            x, decrement, taken = _newton(make(ridge), x * (previous / ridge if previous else 1.0))
             steps += taken
+        fun, g = f.value_and_grad(x)
+        grad_norm = float(np.linalg.norm(g))
+        if not grad_norm <= 1e-8 * max(1.0, mu * float(np.linalg.norm(x))):
+            raise LinAlgError("Newton's method ended far from a minimiser")
     except LinAlgError as error:
-        raise ValueError(_missing_message(f)) from error
-    fun, g = f.value_and_grad(x)
-    grad_norm = float(np.linalg.norm(g))
-    if not grad_norm <= 1e-8 * max(1.0, mu * float(np.linalg.norm(x))):
-        raise ValueError(_missing_message(f))
+        raise ValueError(
+            f"no minimiser was found with n = {n}, d = {d}, mu = {mu:g}: "
+            "without a ridge there may be none unless n is well above 2 d"
+        ) from error
     return Reference(x, fun, grad_norm, decrement, steps, mu)
-
-
-def _missing_message(f: Affine) -> str:
-    rows = f.A.shape[0] if f.A is not None else f.dimension
-    return (
-        f"no minimiser was found with n = {rows}, d = {f.dimension}, mu = {f.ridge:g}: "
-        "without a ridge there may be none unless n is well above 2 d"
-    )
 
 
 def hessian(f: Affine, x: np.ndarray) -> np.ndarray:
     """A^T phi''(Ax - b) A + mu I."""
-    A = np.eye(len(x)) if f.A is None else f.A
+    A = np.asarray(f.A)
     H = A.T @ f.loss.curvature(f.image(x)).times(A)
     H[np.diag_indices_from(H)] += f.ridge
     return H

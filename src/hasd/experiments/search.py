@@ -64,14 +64,10 @@ def solve(sizes: SearchSizes, problem: str, p: float, variant: str) -> Tables:
     best = reference(make, mu)
     trials = res.trace["trials"][2:]
     bound = search_trials_bound(L, best.radius, sizes.d, p, ACCURACY * (f(x0) - best.fun))
-    row = {
-        "iterations": res.nit,
-        "evaluations": res.nfev,
-        "trials_mean": trials.mean(),
-        "trials_most": int(trials.max()),
-    }
-    row |= {"theorem2": bound, "gap": res.trace["fun"][-1] - best.fun, "jump": int("jump" in res.message)}
-    return {"search": [row]}
+    effort = {"iterations": res.nit, "evaluations": res.nfev}
+    counts = {"trials_mean": trials.mean(), "trials_most": int(trials.max()), "theorem2": bound}
+    end = {"gap": res.trace["fun"][-1] - best.fun, "jump": int("jump" in res.message)}
+    return {"search": [{**effort, **counts, **end}]}
 
 
 def jumping_instance() -> tuple[LeastSquares, np.ndarray, float]:

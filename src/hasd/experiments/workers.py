@@ -10,7 +10,7 @@ import multiprocessing
 import os
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from typing import Any, Self, TypeVar
+from typing import Self, TypeVar
 
 LIBRARIES = ("OMP", "OPENBLAS", "MKL", "BLIS")
 THREAD_VARIABLES = (*(f"{library}_NUM_THREADS" for library in LIBRARIES), "VECLIB_MAXIMUM_THREADS")
@@ -59,5 +59,4 @@ def _bar(answers: Iterable[Answer], total: int, label: str) -> Iterable[Answer]:
         from tqdm import tqdm
     except ImportError:
         return answers
-    bar: Any = tqdm(answers, total=total, desc=label, unit="task", disable=None)
-    return bar
+    return tqdm(answers, total=total, desc=label, unit="task", disable=None)
