@@ -106,7 +106,7 @@ def test_backtracked_in_a_chain_until_it_ends():
 def test_a_step_keeps_every_type(L, raise_L, dtype):
     """Dtype, shape and weakness of every leaf are a fixed point of the step, so that nothing compiles a second time.
 
-    Mutation: a status of JAX's default integer type in `end_run`.
+    Mutation: a status of JAX's default integer type in `HASDState.end`.
     """
     optimiser = transform(L, 3.0, raise_L=raise_L)
 

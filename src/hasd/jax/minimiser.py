@@ -16,8 +16,9 @@ except ImportError as error:
     raise ImportError('hasd.jax.HASD needs optimistix: pip install "hasd[jax]"') from error
 
 from .._run.status import Status
-from . import backtracked, declared, inputs
-from .state import CONVERGED, NONFINITE, NONFINITE_START, RUNNING, UNBOUNDED, HASDState, Setting, initial_state
+from . import backtracked, inputs
+from .state import RUNNING, HASDState, Setting, initial_state
+from .step import advance
 from .trees import Scalar, Tree, dual, mix, norm
 
 Function = Callable[[Tree, Any], tuple[Scalar, Any]]
@@ -100,16 +101,12 @@ class HASD(optx.AbstractMinimiser):
     ) -> None:
         """Check and keep; numbers become arrays, so that another L is no other program."""
         self.p = inputs.exponent(p)
-        inputs.check_smoothness(L)
-        inputs.check_strong_convexity(mu)
+        inputs.check_constants(L, mu)
         self.L = None if L is None else jnp.asarray(L, float)
         self.mu = jnp.asarray(mu, float)
         self.rtol, self.atol = inputs.tolerance("rtol", rtol), inputs.tolerance("atol", atol)
         self.norm = DualNorm(self.p)
         self.raise_L, self.restart = bool(raise_L), bool(restart)
-
-    def _setting(self, state: HASDState) -> Setting:
-        return Setting(self.p, self.mu.astype(state.rho.dtype), self.raise_L, self.restart)
 
     def init(
         self, fn: Function, y: Tree, args: Any, options: Any, f_struct: Any, aux_struct: Any, tags: Any
@@ -121,30 +118,30 @@ class HASD(optx.AbstractMinimiser):
         self, fn: Function, y: Tree, args: Any, options: Any, state: HASDState, tags: Any
     ) -> tuple[Tree, HASDState, Any]:
         """One evaluation and what follows from it."""
-        setting = self._setting(state)
+        setting = Setting(self.p, self.mu.astype(state.rho.dtype), self.raise_L, self.restart)
         whole = jax.value_and_grad(lambda x: fn(x, args), has_aux=True)
+
+        def look(x: Tree) -> tuple[tuple[Scalar, Any], Tree]:
+            """f at the end of a step, and the gradient only where f does not decide."""
+            f, aux = fn(x, args)
+            unclear = backtracked.drowns(state, f)
+            return (f, aux), jax.lax.cond(unclear, lambda x: whole(x)[1], lambda x: mix(jnp.zeros_like, x), x)
+
         if state.line is None:
             (f, aux), g = whole(state.y)
-            state = declared.advance(setting, state, state.y, f, g)
         else:
-
-            def look(x: Tree) -> tuple[tuple[Scalar, Any], Tree]:
-                """f at the end of a step, and the gradient only where f does not decide."""
-                f, aux = fn(x, args)
-                unclear = backtracked.drowns(state, f)
-                return (f, aux), jax.lax.cond(unclear, lambda x: whole(x)[1], lambda x: mix(jnp.zeros_like, x), x)
-
             (f, aux), g = jax.lax.cond(state.line.at_x, look, whole, state.y)
-            state = backtracked.advance(setting, state, state.y, f, g)
+        state = advance(setting, state, state.y, f, g)
         return state.x, state, aux
 
     def terminate(
         self, fn: Function, y: Tree, args: Any, options: Any, state: HASDState, tags: Any
     ) -> tuple[Scalar, optx.RESULTS]:
         """By the gradient's dual norm, or where the method cannot go on."""
-        lost = (state.status == NONFINITE) | (state.status == NONFINITE_START)
+        lost = (state.status == Status.NONFINITE.code) | (state.status == Status.NONFINITE_START.code)
+        unbounded = state.status == Status.UNBOUNDED.code
         result = optx.RESULTS.where(lost, optx.RESULTS.nonfinite, optx.RESULTS.successful)
-        result = optx.RESULTS.where(state.status == UNBOUNDED, optx.RESULTS.nonlinear_divergence, result)
+        result = optx.RESULTS.where(unbounded, optx.RESULTS.nonlinear_divergence, result)
         return self._has_converged(state) | (state.status != RUNNING), result
 
     def _has_converged(self, state: HASDState) -> Scalar:
@@ -158,7 +155,7 @@ class HASD(optx.AbstractMinimiser):
         if jax.tree.leaves(aux):
             _, aux = fn(y, args)
         # optimistix itself ends a run where x is not finite, and at its limit on steps.
-        lost = jnp.where(state.evaluations == 0, NONFINITE_START, NONFINITE)
+        lost = jnp.where(state.evaluations == 0, Status.NONFINITE_START.code, Status.NONFINITE.code)
         broken_off = jnp.where(result == optx.RESULTS.nonfinite, lost, Status.MAXFUN.code)
         status = jnp.where(state.status == RUNNING, broken_off, state.status)
         stats = {
@@ -166,6 +163,6 @@ class HASD(optx.AbstractMinimiser):
             "weight": state.estimate.weight,
             "L": state.L,
             "grad_norm": state.grad_norm,
-            "status": jnp.where(self._has_converged(state), CONVERGED, status).astype(jnp.int32),
+            "status": jnp.where(self._has_converged(state), Status.CONVERGED.code, status).astype(jnp.int32),
         }
         return y, aux, stats

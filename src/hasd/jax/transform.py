@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 import jax
 import jax.numpy as jnp
 
-from . import backtracked, declared, inputs
+from . import inputs
 from .state import HASDState, Setting, initial_state
+from .step import advance
 from .trees import Tree, mix
 
 if TYPE_CHECKING:
@@ -39,8 +40,7 @@ def hasd(
     except ImportError as error:
         raise ImportError('hasd.jax.hasd needs optax: pip install "hasd[jax]"') from error
     p = inputs.exponent(p)
-    inputs.check_smoothness(L)
-    inputs.check_strong_convexity(mu)
+    inputs.check_constants(L, mu)
 
     def init(params: optax.Params) -> HASDState:
         return initial_state(params, L, raise_L)
@@ -55,14 +55,11 @@ def hasd(
         value = extra.get("value")
         if value is not None and jnp.shape(value) != ():
             raise ValueError(f"value must be one number, got shape {jnp.shape(value)}")
+        if L is None and value is None:
+            raise ValueError("with L=None update needs value=f(params)")
         setting = Setting(p, jnp.asarray(mu, state.rho.dtype), raise_L, restart)
         y = mix(lambda kept, given: jnp.asarray(given).astype(kept.dtype), state.y, params)
-        if L is not None:
-            state = declared.advance(setting, state, y, value, updates)
-        elif value is None:
-            raise ValueError("with L=None update needs value=f(params)")
-        else:
-            state = backtracked.advance(setting, state, y, value, updates)
+        state = advance(setting, state, y, value, updates)
         return mix(lambda to, at: to - at, state.y, y), state
 
     return GradientTransformationExtraArgs(init, update)

@@ -4,25 +4,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 Tree = Any
 """A pytree of floating-point arrays."""
-Scalar: TypeAlias = jax.Array
-"""An array of shape ()."""
+Scalar = Any
+"""An array of shape (), or a number that stands for one."""
 
 
-def own_copy(tree: Tree) -> Tree:
-    """A copy as arrays with fixed dtypes; anything but real floating-point numbers is refused."""
+def as_leaves(tree: Tree) -> Tree:
+    """The tree with arrays of fixed dtypes; anything but real floating-point numbers is refused."""
 
     def leaf(x: Any) -> jax.Array:
         array = jnp.asarray(x)
         if not jnp.issubdtype(array.dtype, jnp.floating):
             raise TypeError(f"hasd.jax needs real floating-point leaves, got dtype {array.dtype}")
-        return jnp.array(array, dtype=array.dtype, copy=True)
+        return jnp.array(array, array.dtype)
 
     return jax.tree.map(leaf, tree)
 
@@ -30,11 +30,6 @@ def own_copy(tree: Tree) -> Tree:
 def scalar_dtype(tree: Tree) -> Any:
     """The dtype of scalars: the widest of the leaves, and at least float32."""
     return jnp.result_type(jnp.float32, *jax.tree.leaves(tree))
-
-
-def resolution(tree: Tree) -> float:
-    """The machine epsilon of the coarsest leaf."""
-    return max((float(jnp.finfo(x.dtype).eps) for x in jax.tree.leaves(tree)), default=0.0)
 
 
 def mix(function: Callable[..., jax.Array], *trees: Tree) -> Tree:
@@ -61,10 +56,9 @@ def dot(x: Tree, y: Tree) -> Scalar:
 
 def largest_size(x: Tree) -> Scalar:
     """max|x|; NaN where an entry is NaN."""
-    top = jnp.zeros((), scalar_dtype(x))
-    for leaf in jax.tree.leaves(x):
-        top = jnp.maximum(top, jnp.max(jnp.abs(leaf), initial=0.0).astype(top.dtype))
-    return top
+    dtype = scalar_dtype(x)
+    sizes = jax.tree.map(lambda leaf: jnp.max(jnp.abs(leaf), initial=0.0).astype(dtype), x)
+    return jax.tree.reduce(jnp.maximum, sizes, jnp.zeros((), dtype))
 
 
 def norm(x: Tree, q: float) -> Scalar:

@@ -1,28 +1,21 @@
-"""The one gate every bound passes its arguments through, and the ceiling they share."""
+"""The one gate every bound passes its arguments through, the ceiling they share, and the list of their names."""
 
 from __future__ import annotations
 
 import math
+from types import ModuleType
+from typing import Any
 
-_RULES = {
-    "positive": (lambda x: 0.0 < x < math.inf, "be positive and finite"),
-    "nonnegative": (lambda x: 0.0 <= x < math.inf, "be nonnegative and finite"),
-    "number": (math.isfinite, "be finite"),
-    "exponent": (lambda x: x >= 2.0, "satisfy 2 <= p <= inf"),
-    "at_least_one": (lambda x: 1.0 <= x < math.inf, "be at least 1 and finite"),
-    "count": (lambda x: 1.0 <= x < math.inf and x == math.floor(x), "be a whole number, at least 1"),
-    "fraction": (lambda x: 0.0 < x < 1.0, "lie strictly between 0 and 1"),
-}
-
-_RULE_OF = {
-    **dict.fromkeys(("L", "mu", "eps", "rho", "constant", "A", "gap"), "positive"),
-    **dict.fromkeys(("R", "grad_norm", "step_norm", "first_gain", "weight", "weight_sum", "moved"), "nonnegative"),
-    **dict.fromkeys(("G", "window", "slack"), "at_least_one"),
-    **dict.fromkeys(("T", "t", "d"), "count"),
-    "psi": "number",
-    "p": "exponent",
-    "factor": "fraction",
-}
+_RANGES = (
+    ("L mu eps rho constant A gap", lambda x: 0.0 < x < math.inf, "be positive and finite"),
+    ("R grad_norm step_norm first_gain weight_sum moved", lambda x: 0.0 <= x < math.inf, "be nonnegative and finite"),
+    ("G window slack", lambda x: 1.0 <= x < math.inf, "be at least 1 and finite"),
+    ("T t d", lambda x: 1.0 <= x < math.inf and x == math.floor(x), "be a whole number, at least 1"),
+    ("psi", math.isfinite, "be finite"),
+    ("p", lambda x: x >= 2.0, "satisfy 2 <= p <= inf"),
+    ("factor", lambda x: 0.0 < x < 1.0, "lie strictly between 0 and 1"),
+)
+_RULES = {name: (holds, demand) for names, holds, demand in _RANGES for name in names.split()}
 
 
 def check(**arguments: float) -> None:
@@ -37,7 +30,7 @@ def check(**arguments: float) -> None:
     ValueError: G must be at least 1 and finite, got 0.5
     """
     for name, value in arguments.items():
-        holds, demand = _RULES[_RULE_OF[name]]
+        holds, demand = _RULES[name]
         if not holds(value):
             raise ValueError(f"{name} must {demand}, got {value!r}")
     if "mu" in arguments and "L" in arguments and arguments["mu"] > arguments["L"]:
@@ -52,3 +45,13 @@ def ceiling(x: float) -> int:
     """
     nearest = round(x)
     return max(1, nearest if math.isclose(x, nearest, rel_tol=1e-12) else math.ceil(x))
+
+
+def own_names(*modules: ModuleType) -> dict[str, Any]:
+    """The constants and public functions that these modules define, not those that they import."""
+    return {
+        name: thing
+        for module in modules
+        for name, thing in vars(module).items()
+        if name.isupper() or (getattr(thing, "__module__", "") == module.__name__ and not name.startswith("_"))
+    }

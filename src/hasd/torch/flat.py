@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
 
 import torch
 
-from .._math.arrays import Array
-from .._math.doubt import Doubt, doubt_of_function
-from .._math.evaluation import Evaluation
 from .._run.sources import as_scalar
 
 
@@ -24,9 +20,9 @@ class Flat:
         """The tensors in their order; nothing is copied yet."""
         if not parameters:
             raise ValueError("there are no parameters")
-        self.parameters = parameters
-        widest = reduce(torch.promote_types, (_as_real(p.detach()).dtype for p in parameters), torch.float32)
-        self.dtype, self.device = widest, parameters[0].device
+        reals = [_as_real(p.detach()) for p in parameters]
+        self.parameters, self.shapes, self.device = parameters, [r.shape for r in reals], parameters[0].device
+        self.dtype = reduce(torch.promote_types, (r.dtype for r in reals), torch.float32)
 
     def gather(self) -> torch.Tensor:
         """The parameters' values in a vector of our own."""
@@ -43,69 +39,35 @@ class Flat:
 
     def holds(self, x: torch.Tensor) -> bool:
         """Whether the parameters still are what `scatter(x)` wrote."""
-        if x.shape[0] != sum(_as_real(p.detach()).numel() for p in self.parameters):
-            return False
-        return all(torch.equal(p, piece.to(p)) for p, piece in self._pieces(x))
+        alike = x.dtype == self.dtype and x.shape[0] == sum(shape.numel() for shape in self.shapes)
+        return alike and all(torch.equal(p, piece.to(p)) for p, piece in self._pieces(x))
 
     def _join(self, tensors: list[torch.Tensor]) -> torch.Tensor:
         dense = (t.to_dense() if t.layout is not torch.strided else t for t in tensors)
         return torch.cat([_as_real(t).reshape(-1).to(self.device, self.dtype) for t in dense])
 
-    def _pieces(self, x: torch.Tensor) -> list[tuple[torch.Tensor, torch.Tensor]]:
+    def _pieces(self, x: torch.Tensor) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
         """Each parameter with its part of x, in its shape."""
-        pairs, start = [], 0
-        for p in self.parameters:
-            shape = _as_real(p.detach()).shape
-            size = shape.numel()
-            piece = x[start : start + size].reshape(shape)
-            pairs.append((p, torch.view_as_complex(piece) if p.is_complex() else piece))
-            start += size
-        return pairs
+        parts = torch.split(x, [shape.numel() for shape in self.shapes])
+        for p, part, shape in zip(self.parameters, parts, self.shapes, strict=True):
+            piece = part.reshape(shape)
+            yield p, torch.view_as_complex(piece) if p.is_complex() else piece
 
 
 def _as_real(tensor: torch.Tensor) -> torch.Tensor:
     return torch.view_as_real(tensor) if tensor.is_complex() else tensor
 
 
-class ClosureSource:
-    """f as the closure computes it, with the parameters at x: an `Oracle`'s source."""
-
-    precision = 0.0  # taken to be as precise as the parameters
-    by_curvature = True
+class ClosureFunction:
+    """f as the closure computes it, with the parameters at x, and its gradient."""
 
     def __init__(self, flat: Flat, closure: Callable[[], torch.Tensor], maximize: bool):
         """Nothing is evaluated yet."""
         self.flat, self.closure, self.sign = flat, closure, -1.0 if maximize else 1.0
-        self.evaluations = 0
         self.first: torch.Tensor | None = None  # what the closure returned first
 
-    def doubt(self, e: Evaluation, image: float | None = None) -> Doubt:
-        """The doubt of any user's function."""
-        return doubt_of_function(e.f, e.norm2, e.size, e.x.shape[0], e.eps)
-
-    def sharpen(self, e: Evaluation) -> None:
-        """None: a closure cannot be evaluated more accurately."""
-
-    @property
-    def counts(self) -> tuple[int, int, int]:
-        """Every call gives value and gradient."""
-        return self.evaluations, self.evaluations, 0
-
-    def price(self, x: Array) -> int:
-        """One call."""
-        return 1
-
-    def charge(self) -> None:
-        """One call."""
-        self.evaluations += 1
-
-    def resume(self, counts: tuple[int, int, int]) -> None:
-        """Go on counting from there."""
-        self.evaluations = counts[0]
-
-    def value_and_grad(self, x: Array, deadline: float = math.inf) -> tuple[float, Array]:
-        """f and its gradient at x, in one call; the parameters are left there."""
-        self.charge()
+    def __call__(self, x: torch.Tensor) -> tuple[float, torch.Tensor]:
+        """One call of the closure; the parameters are left at x."""
         self.flat.scatter(x)
         for p in self.flat.parameters:
             p.grad = None
@@ -118,7 +80,3 @@ class ClosureSource:
         if self.first is None:
             self.first = loss
         return self.sign * as_scalar(loss, "the closure"), self.sign * self.flat.gradient()
-
-    def value(self, x: Array) -> float:
-        """f at x; the closure computes the gradient, too."""
-        return self.value_and_grad(x)[0]

@@ -19,13 +19,14 @@ from .._run.capabilities import ObjectiveTraits, traits_of_method
 from .._run.oracle import Oracle
 from .._run.problem import Method, Problem
 from .._run.record import State
+from .._run.sources import BlackBox
 from .._run.status import Status, Stop
 from ..methods import make
-from .flat import ClosureSource, Flat
+from .flat import ClosureFunction, Flat
 
 Kept = tuple[State, Evaluation | None, tuple[float, Any], Bend]
 """A run between two steps: the state, the best points, and the curvature seen."""
-KEY = "hasd"
+KEY: Any = "hasd"
 """Where the state is kept: it belongs to all parameters, so no single one's entry will do."""
 COARSE = (torch.float16, torch.bfloat16)
 """Types that are worked on in float32, to which the parameters are rounded."""
@@ -125,21 +126,28 @@ class HASD(torch.optim.Optimizer):
                 "step needs a closure that clears the gradients, computes the loss, calls backward on it and returns "
                 "it, as torch.optim.LBFGS does"
             )
-        flat = Flat([p for group in self.param_groups for p in group["params"]])
+        flat = Flat(self._parameters())
         x = flat.gather()
-        source = ClosureSource(flat, closure, self._shared_setting("maximize"))
-        state, best, lowest, bend = self._kept_run(flat) or (None, None, (math.inf, None), NO_BEND)
+        function = ClosureFunction(flat, closure, self._shared_setting("maximize"))
+        source = BlackBox(function, jac=True)
+        run = self._unpack()
+        if run is not None and not flat.holds(run[0].x):  # the parameters have been changed since
+            run = None
+        state, best, lowest, bend = run or (None, None, (math.inf, None), NO_BEND)
         oracle = Oracle(source, best=best, lowest=lowest, bend=bend)
         try:
             state, why = self._advance(oracle, x, state)
-            if source.first is None:
+            if function.first is None:
                 source.value(x)
         except BaseException:
             flat.scatter(x)
             raise
         flat.scatter(x if state is None else state.x)
-        self._keep(None if state is None else (state, oracle.best, oracle.lowest, oracle.bend), why, source.evaluations)
-        return source.first
+        kept: dict[str, Any] = {"nfev": self.nfev + source.nfev, "status": why}
+        if state is not None:
+            kept |= self._pack((state, oracle.best, oracle.lowest, oracle.bend))
+        self.state[KEY] = kept
+        return function.first
 
     def _advance(self, oracle: Oracle, x: torch.Tensor, state: State | None) -> tuple[State | None, str]:
         """The state after one iteration; where none can be made, the old state and the reason."""
@@ -163,9 +171,8 @@ class HASD(torch.optim.Optimizer):
     def _method(self) -> Method:
         return make(self._shared_setting("method"), self._shared_setting("options"), HASD)
 
-    def _classes(self) -> dict[str, type]:
-        """What states of the method are made of."""
-        return packing.state_classes(self._method())
+    def _parameters(self) -> list[torch.Tensor]:
+        return [p for group in self.param_groups for p in group["params"]]
 
     def _shared_setting(self, name: str) -> Any:
         """A setting that all groups agree on."""
@@ -176,50 +183,44 @@ class HASD(torch.optim.Optimizer):
             raise ValueError(f"{name} must be the same in all groups: there is one norm across them")
         return first
 
-    def _kept_run(self, flat: Flat) -> Kept | None:
-        """The state of the last step with the best points so far; None where the parameters have been moved since."""
-        kept = self._store.get(KEY, {})
-        if "tree" not in kept:
-            return None
-        small = set(kept["small"])
-        arrays = [to_numpy(a) if i in small else a.to(flat.device) for i, a in enumerate(kept["arrays"])]
-        run = packing.unpack(packing.Packed(json.loads(kept["tree"]), arrays), self._classes())
-        state: State = run[0]
-        return run if state.x.dtype == flat.dtype and flat.holds(state.x) else None
-
-    def _keep(self, run: Kept | None, why: str, evaluations: int) -> None:
+    def _pack(self, run: Kept) -> dict[str, Any]:
         """Tensors, numbers and strings only: what ``torch.save`` and ``torch.load`` carry over bit for bit."""
-        kept: dict[str, Any] = {"nfev": self.nfev + evaluations, "status": why}
-        if run is not None:
-            tree, arrays = packing.pack(run, self._classes())
-            kept |= {
-                "tree": json.dumps(tree),
-                "arrays": [torch.from_numpy(a.copy()) if isinstance(a, np.ndarray) else a for a in arrays],
-                "small": [i for i, a in enumerate(arrays) if isinstance(a, np.ndarray)],
-                "grad_norm": run[0].grad_norm,
-            }
-        self._store[KEY] = kept
+        tree, arrays = packing.pack(run, packing.state_classes(self._method()))
+        return {
+            "tree": json.dumps(tree),
+            "arrays": [torch.from_numpy(a.copy()) if isinstance(a, np.ndarray) else a for a in arrays],
+            "small": [i for i, a in enumerate(arrays) if isinstance(a, np.ndarray)],
+            "grad_norm": run[0].grad_norm,
+        }
+
+    def _unpack(self) -> Kept | None:
+        """The run as the last step left it; None where that left none."""
+        if "tree" not in self._kept:
+            return None
+        small, device = set(self._kept["small"]), self._parameters()[0].device
+        arrays = [to_numpy(a) if i in small else a.to(device) for i, a in enumerate(self._kept["arrays"])]
+        packed = packing.Packed(json.loads(self._kept["tree"]), arrays)
+        return packing.unpack(packed, packing.state_classes(self._method()))
 
     @property
-    def _store(self) -> dict[Any, Any]:
-        """The optimizer's state, whose keys PyTorch declares to be tensors only."""
-        store: Any = self.state
-        return store
+    def _kept(self) -> dict[str, Any]:
+        """What the last step left behind; empty before the first."""
+        return self.state.get(KEY, {})
 
     @property
     def nfev(self) -> int:
         """Calls of the closure so far."""
-        return self._store.get(KEY, {}).get("nfev", 0)
+        return self._kept.get("nfev", 0)
 
     @property
     def status(self) -> str:
         """Why the last step did not move the parameters; empty if it did."""
-        return self._store.get(KEY, {}).get("status", "")
+        return self._kept.get("status", "")
 
     @property
     def grad_norm(self) -> float:
         """The dual norm of the gradient that the last step used; NaN before the first."""
-        return self._store.get(KEY, {}).get("grad_norm", math.nan)
+        return self._kept.get("grad_norm", math.nan)
 
     def bound(self, radius: float | None = None) -> float:
         """A certified lower bound on the minimum (with ``maximize``, an upper bound on the maximum).
@@ -229,15 +230,15 @@ class HASD(torch.optim.Optimizer):
         float16 or bfloat16, because the loss is then known at rounded points only.
         """
         sign = -1.0 if self._shared_setting("maximize") else 1.0
-        kept = self._store.get(KEY, {})
-        coarse = any(p.dtype in COARSE for group in self.param_groups for p in group["params"])
-        if "tree" not in kept or coarse:
+        coarse = any(p.dtype in COARSE for p in self._parameters())
+        run = None if coarse else self._unpack()
+        if run is None:
             return -sign * math.inf
         if radius is None and self._shared_setting("mu") == 0.0:
             raise ValueError("bound needs radius, an l_2 bound on the distance to a minimiser, because mu = 0")
         if radius is not None:
             inputs.number("radius", radius, least=0.0)
-        state, _, _, seen = packing.unpack(packing.Packed(json.loads(kept["tree"]), kept["arrays"]), self._classes())
+        state, _, _, seen = run
         certificates = (*state.certificates, state.estimate.certificate(state.origin))
         bend = max(seen.largest, self._shared_setting("mu"), 0.0 if seen.pairs else state.L)  # L if nothing was seen
         return sign * max(certificate.lower(radius, bend) for certificate in certificates)
