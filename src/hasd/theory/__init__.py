@@ -25,17 +25,11 @@ lp_hessian  the Hessian of ||z||_p^2
 """
 
 # ruff: noqa: F403
-from typing import TYPE_CHECKING
+from . import extensions, lp_hessian, published, rivals, tight
+from .extensions import *
+from .lp_hessian import *
+from .published import *
+from .rivals import *
+from .tight import *
 
-from . import _check, extensions, lp_hessian, published, rivals, tight
-
-if TYPE_CHECKING:
-    from .extensions import *
-    from .lp_hessian import *
-    from .published import *
-    from .rivals import *
-    from .tight import *
-else:  # the same, but without what these modules import themselves
-    _public = _check.own_names(extensions, lp_hessian, published, rivals, tight)
-    globals().update(_public)
-    __all__ = sorted(_public)
+__all__ = [name for module in (published, extensions, tight, rivals, lp_hessian) for name in module.__all__]

@@ -1,10 +1,8 @@
-"""The one gate every bound passes its arguments through, the ceiling they share, and the list of their names."""
+"""The one gate every bound passes its arguments through, and the ceiling they share."""
 
 from __future__ import annotations
 
 import math
-from types import ModuleType
-from typing import Any
 
 _RANGES = (
     ("L mu eps rho constant A gap", lambda x: 0.0 < x < math.inf, "be positive and finite"),
@@ -45,13 +43,3 @@ def ceiling(x: float) -> int:
     """
     nearest = round(x)
     return max(1, nearest if math.isclose(x, nearest, rel_tol=1e-12) else math.ceil(x))
-
-
-def own_names(*modules: ModuleType) -> dict[str, Any]:
-    """The constants and public functions that these modules define, not those that they import."""
-    return {
-        name: thing
-        for module in modules
-        for name, thing in vars(module).items()
-        if name.isupper() or (getattr(thing, "__module__", "") == module.__name__ and not name.startswith("_"))
-    }

@@ -10,6 +10,25 @@ import math
 
 from ._check import ceiling, check
 
+__all__ = [
+    "GRADIENT",
+    "GRADIENT_BEST",
+    "GRADIENT_BEST_PAPER",
+    "GRADIENT_PAPER",
+    "RESTART",
+    "RESTART_PAPER",
+    "gradient_norm_bound",
+    "gradient_norm_gap",
+    "gradient_norm_iterations",
+    "gradient_norm_iterations_best",
+    "gradient_norm_weight",
+    "gradient_norm_weight_sum",
+    "restart_count",
+    "restart_factor",
+    "restart_period",
+    "restart_weight",
+]
+
 RESTART_PAPER = 36.0
 """Algorithm 2: sqrt(4 * 324)."""
 RESTART = 17.0

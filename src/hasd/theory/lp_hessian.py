@@ -14,6 +14,14 @@ from numpy.typing import ArrayLike, NDArray
 from .._math.arrays import as_numpy
 from ._check import check
 
+__all__ = [
+    "lp_hessian_norm_bound",
+    "lp_hessian_norm_bound_as_printed",
+    "lp_hessian_smoothness_range",
+    "lp_squared_hessian",
+    "lp_squared_hessian_minorant",
+]
+
 
 def _normalise(z: ArrayLike, p: float) -> NDArray[Any]:
     """z / ||z||_p: the Hessian is homogeneous of degree 0, so this is exact and free of overflow."""

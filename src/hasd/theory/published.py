@@ -10,6 +10,35 @@ import math
 
 from ._check import ceiling, check
 
+__all__ = [
+    "DISTANCE",
+    "DISTANCE_CORRECTED",
+    "GROWTH",
+    "GROWTH_PAPER",
+    "MAIN",
+    "MAIN_LEMMA3",
+    "MAIN_PAPER",
+    "PROGRESS",
+    "certificate_gap",
+    "coupling_distance_bound",
+    "distance_bound",
+    "distance_bound_as_printed",
+    "distance_bound_from_weight",
+    "gain_limit",
+    "main_bound",
+    "main_iterations",
+    "progress_from_gradient",
+    "progress_from_step",
+    "search_diameter",
+    "search_diameter_as_printed",
+    "search_trials_bound",
+    "slack_from_gradient",
+    "slack_from_step",
+    "slack_limit",
+    "softmax_gain",
+    "weight_bound",
+]
+
 PROGRESS = 9.0
 """Lemma 1: <grad f(x+), y - x+> >= ||grad f(x+)||_{p*}^2 / (9 L)."""
 

@@ -10,6 +10,20 @@ import math
 
 from ._check import check
 
+__all__ = [
+    "accelerated_gradient_bound",
+    "accelerated_gradient_strong_bound",
+    "estimate_sequence_bound",
+    "gradient_descent_bound",
+    "gradient_descent_strong_bound",
+    "linear_coupling_bound",
+    "linear_coupling_weight",
+    "lower_bound_order",
+    "nemirovskii_order",
+    "steepest_descent_bound",
+    "steepest_descent_strong_bound",
+]
+
 
 def gradient_descent_bound(L: float, R: float, T: int) -> float:
     """f(x_T) - f* <= L R^2 / (2 T),  step 1/L, L in l_2.

@@ -11,6 +11,22 @@ import math
 
 from ._check import ceiling, check
 
+__all__ = [
+    "certificate_lower",
+    "descent",
+    "strong_bound",
+    "strong_gap_from_gradient",
+    "strong_growth_factor",
+    "strong_weight_bound",
+    "tight_bound",
+    "tight_gradient_norm_bound",
+    "tight_gradient_norm_iterations",
+    "tight_gradient_norm_iterations_best",
+    "tight_iterations",
+    "tight_restart_period",
+    "tight_weight_bound",
+]
+
 
 def descent(L: float, grad_norm: float) -> float:
     """f(y) - f(y - s_p(g)/L) >= ||g||_{p*}^2 / (2 L).
