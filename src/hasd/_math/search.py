@@ -13,6 +13,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
+from itertools import count
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
@@ -76,29 +77,23 @@ def search(
     aim = middle(least, most) if target is None else target
     low, high = SMALLEST, GREATEST
     above: tuple[float, float, T] | None = None
-    u, trials, nonfinite, guided = start, 0, 0, 0
-    while True:
+    u, nonfinite = start, 0
+    for trials in count(1):
         c, payload = residual(u)
-        trials += 1
         if least <= c <= most:
             return Found(u, c, payload, trials, Ending.FOUND)
-        if math.isnan(c):  # a rejected trial: move towards large u, that is towards the current iterate
-            nonfinite += 1
-            if nonfinite == NONFINITE_LIMIT:
-                return Found(u, c, None, trials, Ending.NONFINITE)
+        nonfinite = nonfinite + 1 if math.isnan(c) else 0
+        if nonfinite == NONFINITE_LIMIT:
+            return Found(u, c, None, trials, Ending.NONFINITE)
+        if c > most:
+            high, above = min(high, u), (u, c, payload)
+        else:  # also from a rejected trial: towards large u, that is towards the current iterate
             low = max(low, u)
-        else:
-            nonfinite = 0
-            if c > most:
-                high, above = min(high, u), (u, c, payload)
-            else:
-                low = max(low, u)
         if bisect is not None:
             u = bisect(low, high)
         else:
             guess = u * (aim / c) if c > 0.0 and math.isfinite(c) else (4.0 * u if not c > 0.0 else u / 4.0)
-            guided += 1
-            bisects = guided > FIXED_POINT_TRIALS and guided % 2 == 0
+            bisects = trials > FIXED_POINT_TRIALS and trials % 2 == 0
             u = guess if low < guess < high and not bisects else middle(low, high)
         if not low < u < high:  # the bracket is at machine resolution
             break

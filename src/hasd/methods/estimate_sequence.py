@@ -19,11 +19,8 @@ import math
 from dataclasses import dataclass
 
 from .._math.estimate import increment
-from .._math.evaluation import Evaluation
-from .._run.problem import Problem
-from .._run.record import State
 from ._coupling import coupled_step
-from .base import first_state
+from .base import Evaluation, Problem, State, first_state
 
 
 @dataclass(frozen=True)
@@ -41,7 +38,8 @@ class EstimateSequence:
         """Couple at y, cut at y."""
         estimate = state.estimate
 
-        def weight(L: float) -> float:
-            return increment(estimate.weight, L, estimate.mu)
+        def rule(L: float) -> tuple[float, float]:
+            a = increment(estimate.weight, L, estimate.mu)
+            return a, estimate.share(a)
 
-        return coupled_step(problem, state, weight, lambda L: estimate.share(weight(L)))
+        return coupled_step(problem, state, rule)

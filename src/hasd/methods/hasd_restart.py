@@ -21,11 +21,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from .._math.evaluation import Evaluation
 from .._run.capabilities import traits_of_method
-from .._run.problem import Method, Problem
-from .._run.record import State
+from .._run.problem import Method
 from ..objectives._operators import as_scalar
+from .base import Evaluation, Problem, State
 from .hasd import HASDMethod
 from .hasd_paper import HASDPaper
 
