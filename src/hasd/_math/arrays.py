@@ -124,16 +124,12 @@ def to_host(x: Any) -> Any:
 
 def to_float64(x: Array) -> Array:
     """x in float64; not copied where it is so already."""
-    if type(x) is np.ndarray:
-        return x.astype(np.float64, copy=False)
     xp = namespace(x)
     return xp.astype(x, xp.float64, copy=False)
 
 
 def zeros(length: int, model: Array) -> Array:
     """A zero vector in float64, in the model's library and on its device."""
-    if type(model) is np.ndarray:
-        return np.zeros(length)
     xp = namespace(model)
     return xp.zeros(length, dtype=xp.float64, device=device(model))
 
@@ -182,9 +178,7 @@ def largest_size(x: Array) -> float:
     >>> largest_size(np.array([1.0, -3.0])), largest_size(np.zeros(0))
     (3.0, 0.0)
     """
-    if math.prod(x.shape) == 0:
-        return 0.0
-    bottom, top = extreme_entries(x)
+    bottom, top = extreme_entries(x) if math.prod(x.shape) else (0.0, 0.0)
     return math.nan if math.isnan(top) else max(top, -bottom)
 
 
@@ -194,7 +188,5 @@ def resolution(x: Array) -> float:
     >>> resolution(np.ones(2)) == 2.0**-52
     True
     """
-    if type(x) is np.ndarray:
-        known = RESOLUTION.get(x.dtype)
-        return float(np.finfo(x.dtype).eps) if known is None else known
-    return float(namespace(x).finfo(x.dtype).eps)
+    known = RESOLUTION.get(x.dtype)
+    return float(namespace(x).finfo(x.dtype).eps) if known is None else known

@@ -45,10 +45,6 @@ class Found(Generic[T]):
     ending: Ending
 
 
-Propose = Callable[[float, float], float]
-"""(low, high) -> the next trial, strictly inside the bracket where that is possible."""
-
-
 def middle(low: float, high: float) -> float:
     """The geometric mean of two positive numbers, without overflow."""
     return math.sqrt(low) * math.sqrt(high)
@@ -60,12 +56,13 @@ def search(
     window: tuple[float, float],
     *,
     target: float | None = None,
-    bisect: Propose | None = None,
+    bisect: Callable[[float, float], float] | None = None,
 ) -> Found[T]:
     """Look for u with window[0] <= c(u) <= window[1], c = residual(u)[0] growing from 0 to inf, jumps allowed.
 
-    `target` is where a proposal aims (the window's geometric mean by default).  With `bisect` only that rule
-    proposes (the paper's cold bisection); without it, fixed-point proposals are guarded by bisection in log u.
+    `target` is where a proposal aims (the window's geometric mean by default).  With `bisect`, which is given the
+    bracket, only that rule proposes (the paper's cold bisection); without it, fixed-point proposals are guarded by
+    bisection in log u.
 
     >>> found = search(lambda u: (u * u, None), start=5.0, window=(1.0, 2.0))
     >>> 1.0 <= found.u**2 <= 2.0, found.ending.name

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from typing import Any, ClassVar, NamedTuple
 
 from .._math.estimate import rounding
 from .._math.geometry import Array, dot
 from .._math.search import NONFINITE_LIMIT
 from ..objectives._images import Image, Images, Point
-from .base import Evaluation, ImageState, Problem, Status, Stop
+from .base import Evaluation, Problem, S, Status, Stop, fields_at
 
 ARMIJO = 1e-4
 """f(x + t d) <= f(x) + ARMIJO t <g, d>."""
@@ -108,14 +108,10 @@ def evaluate_image(problem: Problem, x: Array, point: Point, image_doubt: float 
     return problem.oracle.evaluation(x, f, g, image_doubt)
 
 
-I = TypeVar("I", bound=ImageState)
-
-
-def refresh_image(problem: Problem, state: I) -> I:
+def refresh_image(problem: Problem, state: S) -> S:
     """Compute the image of x_t, the value and the gradient from x_t itself: two products."""
     point = problem.objective.images().at(state.x)
-    e = evaluate_image(problem, state.x, point)
-    return state.with_fields(point=point, fun=e.f, at=e, grad_norm=problem.dual_norm(e), age=0)
+    return state.with_fields(**fields_at(problem, evaluate_image(problem, state.x, point)), point=point, age=0)
 
 
 Line = BlackBoxLine | ImageLine

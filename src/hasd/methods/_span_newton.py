@@ -8,7 +8,6 @@ step along it is found by a search on the derivative, which is exact enough wher
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -53,8 +52,7 @@ class Place(NamedTuple):
     damping: float  # the multiple of ||gradient|| added to the curvature
 
 
-@dataclass(frozen=True)
-class Ridge:
+class Ridge(NamedTuple):
     """(mu/2) ||x + S c||^2 in the coordinates c."""
 
     mu: float

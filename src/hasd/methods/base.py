@@ -6,6 +6,7 @@ A method is an immutable object with a name and two functions,
     step(problem, state) -> State          one iteration; raises `Stop(status)` where it cannot be made
 
 and no loop, clock or output of its own.  Write a class with these to bring your own to ``minimize(method=...)``.
+`Problem`, `Evaluation`, `State`, `Stop` and `Status` can be imported from here too.
 """
 
 from __future__ import annotations
@@ -31,21 +32,16 @@ BLURRED = 100
 """After so many iterations in a row in which the gradient is only rounding, the run ends: f might fall for ever."""
 
 
+def fields_at(problem: Problem, e: Evaluation) -> dict[str, Any]:
+    """The fields of a state whose iterate is an evaluated point."""
+    return {"x": e.x, "fun": e.f, "at": e, "grad_norm": problem.dual_norm(e)}
+
+
 def first_state(problem: Problem, start: Evaluation, mu: float = 0.0) -> dict[str, Any]:
     """The fields of a state at t = 0."""
-    grad_norm = problem.dual_norm(start)
-    return {
-        "iteration": 0,
-        "x": start.x,
-        "fun": start.f,
-        "at": start,
-        "grad_norm": grad_norm,
-        "grad_norm0": grad_norm,
-        "origin": start.x,
-        "L": math.nan if problem.L is None else problem.L,
-        "L_next": math.nan if problem.L is None else problem.L,
-        "estimate": Estimate.around(start.x, mu),
-    }
+    L = math.nan if problem.L is None else problem.L
+    of_run = {"grad_norm0": problem.dual_norm(start), "origin": start.x, "estimate": Estimate.around(start.x, mu)}
+    return {"iteration": 0, "L": L, "L_next": L, **of_run, **fields_at(problem, start)}
 
 
 class Standing(NamedTuple):
@@ -89,19 +85,9 @@ def advance(problem: Problem, state: S, at: Evaluation, estimate: Estimate, tria
 
     The iterate is that evaluation's point, unless ``x=`` and ``fun=`` say otherwise; theta is A_t/A_{t+1}.
     """
-    grad_norm = problem.dual_norm(at)
-    common = {
-        "iteration": state.iteration + 1,
-        "x": at.x,
-        "fun": at.f,
-        "at": at,
-        "grad_norm": grad_norm,
-        "estimate": estimate,
-        "theta": state.weight / estimate.weight if estimate.weight > 0.0 else math.nan,
-        "gain": problem.gain(at),
-        "trials": trials,
-    }
-    return state.with_fields(**{**common, **own})
+    theta = state.weight / estimate.weight if estimate.weight > 0.0 else math.nan
+    made = {"iteration": state.iteration + 1, "estimate": estimate, "theta": theta, "trials": trials}
+    return state.with_fields(**{**made, "gain": problem.gain(at), **fields_at(problem, at), **own})
 
 
 @dataclass(frozen=True)

@@ -84,10 +84,8 @@ class HASDCG(ImageMethod):
         flat = not bend > least and (state.steepest == 0.0 or least > lost)
         if flat and not problem.bounded_below and -slope / size > e.dg(state.steepest):
             raise Stop(Status.UNBOUNDED)
-        if not bend > 0.0:
-            return self._restart(problem, state)
-        look = line.look(-slope / bend)
-        if not look.f <= e.f + rounding(e.f, look.f, eps=e.eps):
+        look = line.look(-slope / bend) if bend > 0.0 else None
+        if look is None or not look.f <= e.f + rounding(e.f, look.f, eps=e.eps):
             return self._restart(problem, state)
         there, point = line.take(look)
         estimate = add_cut(state.estimate, e, there.f)

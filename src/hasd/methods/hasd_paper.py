@@ -66,13 +66,10 @@ class HASDPaper:
         if found.payload is None:
             raise Stop(Status.NONFINITE)
         a, e, L, spoilt = found.payload
+        L_next = problem.L or 0.9 * L / spoilt  # L falls slowly; Lemma 1's inequality raises it again
         jumped = "The search for rho met a jump of the residual; the side that keeps Lemma 2 was taken."
-        own = {
-            "L": L,
-            "L_next": problem.L or 0.9 * L / spoilt,  # L falls slowly; Lemma 1's inequality raises it again
-            "rho": found.u,
-            "note": jumped if found.ending is Ending.JUMP else state.note,
-        }
+        note = jumped if found.ending is Ending.JUMP else state.note
+        own = {"L": L, "L_next": L_next, "rho": found.u, "note": note}
         return advance(problem, state, e, state.estimate.cut(a, e), found.trials, **own)  # line 4
 
     def _first_trial(self, problem: Problem, state: State) -> Found[Trial]:

@@ -72,8 +72,7 @@ class HASDQN(ImageMethod):
         for pairs in (state.pairs, NO_PAIRS) if state.pairs else (NO_PAIRS,):
             d = -pairs.times(e.g) if pairs else e.g / -e.norm2  # of length 1, so that no square of ||g|| is taken
             slope = dot(e.g, d)
-            line: Line
-            line = BlackBoxLine(problem, e.x, d) if state.point is None else ImageLine(problem, e, d, state.point)
+            line: Line = BlackBoxLine(problem, e.x, d) if state.point is None else ImageLine(problem, e, d, state.point)
             noise = partial(_slope_noise, state, d)
             look, trials = wolfe(line, e.f, slope, line.first_length(slope), e.eps, noise)
             if look is not None:

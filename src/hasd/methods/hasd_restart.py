@@ -82,8 +82,7 @@ class HASDRestart:
 
     def init(self, problem: Problem, start: Evaluation) -> RestartState:
         """x_outer,0 = x_0."""
-        inner = self._method().init(replace(problem, mu=0.0), start)
-        return _wrap(inner)
+        return _wrap(self._method().init(replace(problem, mu=0.0), start))
 
     def step(self, problem: Problem, state: State) -> RestartState:
         """One inner iteration, after a restart where one is due."""
@@ -96,15 +95,8 @@ class HASDRestart:
             inner = replace(method.init(weakly, at), L=inner.L, L_next=inner.L_next, note=inner.note)
             epoch += 1
         inner = method.step(weakly, inner)
-        return _wrap(
-            inner,
-            iteration=state.iteration + 1,
-            method=state.method,
-            grad_norm0=state.grad_norm0,
-            certificates=certificates,
-            origin=state.origin,
-            epoch=epoch,
-        )
+        of_run = {name: getattr(state, name) for name in ("method", "grad_norm0", "origin")}
+        return _wrap(inner, iteration=state.iteration + 1, certificates=certificates, epoch=epoch, **of_run)
 
     def _is_due(self, problem: Problem, inner: State) -> bool:
         if inner.iteration == 0:

@@ -35,7 +35,6 @@ from typing import ClassVar
 import numpy as np
 
 from .._checks import check_whole
-from .._math.arrays import vanishes
 from .._math.estimate import Estimate
 from .._math.geometry import dot, norm2
 from ..objectives._images import Images, Small
@@ -95,9 +94,8 @@ class HASDSubspace(ImageMethod):
     def init(self, problem: Problem, start: Evaluation) -> SubspaceState:
         """x_0 = v_0 with its image; no directions yet."""
         images: Images = problem.objective.images()
-        point = images.at(start.x)
         span = Span.empty(images, start.x, self.capacity(start.x.shape[0]))
-        return SubspaceState(**first_state(problem, start, problem.mu), point=point, span=span)
+        return SubspaceState(**first_state(problem, start, problem.mu), point=images.at(start.x), span=span)
 
     def step(self, problem: Problem, state: State) -> SubspaceState:
         """One iteration."""
@@ -170,5 +168,5 @@ def refresh_images(problem: Problem, state: SubspaceState, forget: bool = False)
     if not forget:
         return fresh
     span, apart = Span.empty(images, state.x, state.span.S.store.room), state.estimate.to_minimiser(state.x)
-    span, h = (span, np.zeros(0)) if vanishes(apart) else span.with_direction(images, apart)
+    span, h = span.with_direction(images, apart)
     return replace(fresh, span=span, apart=h, damping=0.0)

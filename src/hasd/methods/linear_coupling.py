@@ -22,8 +22,8 @@ from dataclasses import dataclass
 
 from .._checks import check_word
 from .._math.estimate import increment
-from ._coupling import coupled_step
 from .base import Evaluation, Problem, State, first_state
+from .estimate_sequence import coupled_step
 
 WEIGHTS = ("published", "tight")
 
