@@ -124,6 +124,8 @@ def to_host(x: Any) -> Any:
 
 def to_float64(x: Array) -> Array:
     """x in float64; not copied where it is so already."""
+    if type(x) is np.ndarray:
+        return x.astype(np.float64, copy=False)
     xp = namespace(x)
     return xp.astype(x, xp.float64, copy=False)
 

@@ -126,8 +126,7 @@ def wolfe(
     """
     if not slope0 < 0.0:
         return None, 0
-    low, high, best = Look(0.0, f0, slope0, None), None, None
-    nonfinite = 0
+    low, high, best, nonfinite = Look(0.0, f0, slope0, None), None, None, 0
     for trials in range(1, LOOKS + 1):
         look = line.look(t)
         if math.isnan(look.slope):
