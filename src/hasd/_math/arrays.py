@@ -190,5 +190,5 @@ def resolution(x: Array) -> float:
     >>> resolution(np.ones(2)) == 2.0**-52
     True
     """
-    known = RESOLUTION.get(x.dtype)
+    known = RESOLUTION.get(x.dtype) if type(x) is np.ndarray else None
     return float(namespace(x).finfo(x.dtype).eps) if known is None else known
