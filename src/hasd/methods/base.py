@@ -23,6 +23,7 @@ from .._math.search import NONFINITE_LIMIT
 from .._run.problem import Problem
 from .._run.record import S, State
 from .._run.status import Status, Stop
+from ..objectives._images import Point
 
 IDLE = 25
 """After so many iterations in a row in which neither f nor ||g|| falls, the run is at machine precision."""
@@ -69,7 +70,7 @@ UNTRIED = Standing()
 class ImageState(State):
     """A state with its image, where images are kept."""
 
-    point: Any = None  # phi expanded at A x_t - b; None on a black box
+    point: Point = None  # type: ignore[assignment]  # phi expanded at A x_t - b; None on a black box
     age: int = 0  # iterations since the image was made from x, or compared with x's own
     standing: Standing = UNTRIED
 

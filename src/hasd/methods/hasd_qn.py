@@ -21,7 +21,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from .._checks import check_whole
 from .._math.geometry import Array, dot, norm2
@@ -60,7 +60,7 @@ class HASDQN(ImageMethod):
 
     def init(self, problem: Problem, start: Evaluation) -> QNState:
         """No pairs yet."""
-        point = problem.objective.images().at(start.x) if problem.traits.has_images else None
+        point: Any = problem.objective.images().at(start.x) if problem.traits.has_images else None
         return QNState(**first_state(problem, start, problem.mu), point=point, first=start.f)
 
     def step(self, problem: Problem, state: State) -> QNState:

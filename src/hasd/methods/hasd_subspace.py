@@ -129,8 +129,7 @@ class HASDSubspace(ImageMethod):
         apart = next_apart(state, estimate, h, span.k) - place.c
         span, apart = span.remember(images, place.c, apart, self.capacity(x.shape[0]))
         kept = {"point": place.point, "span": span, "apart": apart, "damping": place.damping, "age": state.age + 1}
-        standing = state.standing.with_iterate(e)
-        moved = advance(problem, state, e, estimate, 1, x=x, fun=fun, standing=standing, **kept)
+        moved = advance(problem, state, e, estimate, 1, x=x, fun=fun, standing=state.standing.with_iterate(e), **kept)
         return refresh_images(problem, moved) if moved.age >= moved.due else moved
 
 
