@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import hasd
-from hasd.methods._span_newton import RayLook, _point_between
+from hasd.methods._line_search import Look
+from hasd.methods._span_newton import _point_between
 from hasd.objectives import LeastSquares, LogSumExp, Quadratic
 
 
@@ -31,9 +32,9 @@ def test_a_bracket_that_was_halved_has_shrunk_enough_however_its_ends_are_rounde
     """Mutation: to ask for a half or less, which rounding decides, and with it where the run goes from there."""
     rng = np.random.default_rng(0)
     for start, end in np.sort(rng.uniform(0.1, 1.0, (200, 2))).tolist():
-        low, high = RayLook(start, 0.0, -1.0, None), RayLook(end, 0.0, 1.0, None)
+        low, high = Look(start, 0.0, -1.0, None), Look(end, 0.0, 1.0, None)
         t, width = _point_between(low, high, 1.5 * (end - start), math.nan)
-        middle = RayLook(t, 0.0, 1.0, None)
+        middle = Look(t, 0.0, 1.0, None)
         assert t == 0.5 * (start + end)
         newton = start + 0.3 * (t - start)
         assert _point_between(low, middle, width, newton)[0] == newton

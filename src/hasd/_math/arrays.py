@@ -132,8 +132,6 @@ def to_float64(x: Array) -> Array:
 
 def zeros(length: int, model: Array) -> Array:
     """A zero vector in float64, in the model's library and on its device."""
-    if type(model) is np.ndarray:
-        return np.zeros(length)
     xp = namespace(model)
     return xp.zeros(length, dtype=xp.float64, device=device(model))
 
@@ -182,9 +180,7 @@ def largest_size(x: Array) -> float:
     >>> largest_size(np.array([1.0, -3.0])), largest_size(np.zeros(0))
     (3.0, 0.0)
     """
-    if math.prod(x.shape) == 0:
-        return 0.0
-    bottom, top = extreme_entries(x)
+    bottom, top = extreme_entries(x) if math.prod(x.shape) else (0.0, 0.0)
     return math.nan if math.isnan(top) else max(top, -bottom)
 
 
@@ -194,7 +190,5 @@ def resolution(x: Array) -> float:
     >>> resolution(np.ones(2)) == 2.0**-52
     True
     """
-    if type(x) is np.ndarray:
-        known = RESOLUTION.get(x.dtype)
-        return float(np.finfo(x.dtype).eps) if known is None else known
-    return float(namespace(x).finfo(x.dtype).eps)
+    known = RESOLUTION.get(x.dtype) if type(x) is np.ndarray else None
+    return float(namespace(x).finfo(x.dtype).eps) if known is None else known

@@ -91,8 +91,5 @@ def doubt_of_differences(at: Sizes, shortest: float, longest: float) -> Doubt:
     doubt, root = doubt_of_function(at.f, at.g, at.x, at.d, at.eps), math.sqrt(at.d)
     noisy = root * 2.0 / shortest
     slope = doubt.slope + noisy * doubt.value
-    return doubt._replace(
-        slope=slope,
-        true=slope,
-        slope_bend=doubt.slope_bend + noisy * doubt.value_bend + 0.5 * root * longest,
-    )
+    slope_bend = doubt.slope_bend + noisy * doubt.value_bend + 0.5 * root * longest
+    return doubt._replace(slope=slope, true=slope, slope_bend=slope_bend)

@@ -20,11 +20,9 @@ from functools import cached_property
 from typing import NamedTuple
 
 from .arrays import resolution
-from .doubt import roundings
+from .doubt import EPS, roundings
 from .evaluation import Evaluation
 from .geometry import Array, Geometry, dot, lift, norm2, unit
-
-EPS = 2.0**-52
 
 
 def rounding(*values: float, eps: float = EPS) -> float:

@@ -7,12 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from .arrays import (
-    Array,
-    largest_size,
-    resolution,
-    total,
-)
+from .arrays import Array, largest_size, resolution, total
 from .doubt import CERTAIN, Doubt, Sizes
 from .geometry import norm2
 

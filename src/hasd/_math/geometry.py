@@ -40,19 +40,15 @@ class Geometry(Protocol):
     @property
     def p(self) -> Any:
         """What the result reports as ``res.p``: the exponent, or any label."""
-        ...
 
     def norm(self, x: Array) -> float:
         """The norm in which f is smooth."""
-        ...
 
     def dual_norm(self, g: Array) -> float:
         """The dual norm, in which gradients are measured."""
-        ...
 
     def steepest(self, g: Array) -> Array:
         """The steepest-descent map."""
-        ...
 
 
 def norm2(x: Array) -> float:

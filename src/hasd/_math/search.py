@@ -13,6 +13,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
+from itertools import count
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
@@ -44,10 +45,6 @@ class Found(Generic[T]):
     ending: Ending
 
 
-Propose = Callable[[float, float], float]
-"""(low, high) -> the next trial, strictly inside the bracket where that is possible."""
-
-
 def middle(low: float, high: float) -> float:
     """The geometric mean of two positive numbers, without overflow."""
     return math.sqrt(low) * math.sqrt(high)
@@ -59,12 +56,13 @@ def search(
     window: tuple[float, float],
     *,
     target: float | None = None,
-    bisect: Propose | None = None,
+    bisect: Callable[[float, float], float] | None = None,
 ) -> Found[T]:
     """Look for u with window[0] <= c(u) <= window[1], c = residual(u)[0] growing from 0 to inf, jumps allowed.
 
-    `target` is where a proposal aims (the window's geometric mean by default).  With `bisect` only that rule
-    proposes (the paper's cold bisection); without it, fixed-point proposals are guarded by bisection in log u.
+    `target` is where a proposal aims (the window's geometric mean by default).  With `bisect`, which is given the
+    bracket, only that rule proposes (the paper's cold bisection); without it, fixed-point proposals are guarded by
+    bisection in log u.
 
     >>> found = search(lambda u: (u * u, None), start=5.0, window=(1.0, 2.0))
     >>> 1.0 <= found.u**2 <= 2.0, found.ending.name
@@ -76,29 +74,23 @@ def search(
     aim = middle(least, most) if target is None else target
     low, high = SMALLEST, GREATEST
     above: tuple[float, float, T] | None = None
-    u, trials, nonfinite, guided = start, 0, 0, 0
-    while True:
+    u, nonfinite = start, 0
+    for trials in count(1):
         c, payload = residual(u)
-        trials += 1
         if least <= c <= most:
             return Found(u, c, payload, trials, Ending.FOUND)
-        if math.isnan(c):  # a rejected trial: move towards large u, that is towards the current iterate
-            nonfinite += 1
-            if nonfinite == NONFINITE_LIMIT:
-                return Found(u, c, None, trials, Ending.NONFINITE)
+        nonfinite = nonfinite + 1 if math.isnan(c) else 0
+        if nonfinite == NONFINITE_LIMIT:
+            return Found(u, c, None, trials, Ending.NONFINITE)
+        if c > most:
+            high, above = min(high, u), (u, c, payload)
+        else:  # also from a rejected trial: towards large u, that is towards the current iterate
             low = max(low, u)
-        else:
-            nonfinite = 0
-            if c > most:
-                high, above = min(high, u), (u, c, payload)
-            else:
-                low = max(low, u)
         if bisect is not None:
             u = bisect(low, high)
         else:
             guess = u * (aim / c) if c > 0.0 and math.isfinite(c) else (4.0 * u if not c > 0.0 else u / 4.0)
-            guided += 1
-            bisects = guided > FIXED_POINT_TRIALS and guided % 2 == 0
+            bisects = trials > FIXED_POINT_TRIALS and trials % 2 == 0
             u = guess if low < guess < high and not bisects else middle(low, high)
         if not low < u < high:  # the bracket is at machine resolution
             break

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import fields
 from functools import partial
 from typing import Any
 
@@ -37,6 +36,8 @@ REGISTRY: dict[str, Callable[..., Method]] = {
     "estimate-sequence": EstimateSequence,
 }
 
+DECLARATIONS = ("name", "default_p", "needs_mu", "needs_images")
+"""What a method's class says of the method, and no user sets."""
 CHEAP_ROW = 48
 """With fewer entries a row than this, a product with A costs no more than a pass over the subspace's images."""
 
@@ -69,13 +70,7 @@ def method_names() -> list[str]:
 
 def options_of(name: str) -> list[str]:
     """The options a method takes beyond those of minimize."""
-    names = [field.name for field in fields(_class_of(name))]
-    return [name for name in names if name not in ("name", "default_p", "needs_mu", "needs_images")]
-
-
-def _class_of(name: str) -> Any:
-    factory = REGISTRY[name]
-    return factory.func if isinstance(factory, partial) else factory
+    return [option for option in parameters(REGISTRY[name]) if option not in DECLARATIONS]
 
 
 def make(name: str, options: dict[str, Any], caller: Callable[..., Any]) -> Method:

@@ -10,19 +10,10 @@ import numpy as np
 from scipy.linalg.blas import dtrsv
 
 from .._math.arrays import Array, convert_like, namespace, to_numpy
-from ..objectives._images import Small
+from ..objectives._images import ColumnStore, Small
 
 ROOM = 20
 """Pairs that a store has room for at first; with a larger memory it grows as it fills."""
-
-
-class PairStore:
-    """Rows s_0, y_0, s_1, y_1, ... in float64: an append-only buffer that several versions of the pairs share."""
-
-    def __init__(self, room: int, d: int):
-        """Room for so many rows, none in use."""
-        self.rows = np.empty((room, d))
-        self.used = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,8 +29,8 @@ class Pairs:
     rows: Array  # s_0, y_0, s_1, y_1, ..., oldest first
     inner: Small  # <s_i, y_j> where i <= j, else 0; and <y_i, y_j>
     unit: float = 1.0  # of gradients: the power of two at or below the first ||y||
-    store: PairStore | None = None  # what the rows are a view of, in NumPy
-    end: int = 0  # the row of the store after our last
+    store: ColumnStore | None = None  # what the rows are a view of, in NumPy: its columns, in float64
+    end: int = 0  # how many columns of the store there were when our last was added
 
     def to_parts(self) -> dict[str, Any]:
         """Its fields without the buffer that it shares with later versions."""
@@ -53,31 +44,26 @@ class Pairs:
         """The newest pairs up to that memory, one with ||y|| = size among them."""
         k = min(len(self), memory - 1)
         unit = self.unit if len(self) else math.ldexp(0.5, math.frexp(size)[1])
-        rows, store, end = self._with_rows(s, y, (size / unit, size), 2 * k, memory)
+        store, end = self.store, self.end
+        if type(s) is not np.ndarray:
+            xp = namespace(s)
+            new = xp.stack((s / (size / unit), y / size))
+            rows = xp.concat((self.rows[-2 * k :, :], new)) if k else new
+        else:
+            if store is None or store.used != end or end + 2 > store.room:  # full, or appended to by another version
+                store, end = ColumnStore(3 * min(memory, max(2 * k, ROOM)) + 2, len(s)), 2 * k
+                store.array.T[:end] = self.rows[-end:] if k else 0.0
+            new = store.array.T[end : end + 2]
+            new[0], new[1] = s, y
+            new /= np.array([[size / unit], [size]])
+            end = store.used = end + 2
+            rows = store.array.T[end - 2 * k - 2 : end]
         products = to_numpy(rows @ rows[-1, :]).reshape(k + 1, 2).T
         inner = np.zeros((2, k + 1, k + 1))
         inner[:, :k, :k] = self.inner[:, len(self) - k :, len(self) - k :]
         inner[:, :, k] = products
         inner[1, k] = products[1]
         return Pairs(rows, inner, unit, store, end)
-
-    def _with_rows(
-        self, s: Array, y: Array, sizes: tuple[float, float], kept: int, memory: int
-    ) -> tuple[Array, PairStore | None, int]:
-        """The last `kept` rows, then s and y over these sizes.  Appending to an old version copies the buffer."""
-        if type(s) is not np.ndarray:
-            xp = namespace(s)
-            new = xp.stack((s / sizes[0], y / sizes[1]))
-            return (xp.concat((self.rows[-kept:, :], new)) if kept else new), None, 0
-        store, end = self.store, self.end
-        if store is None or store.used != end or end + 2 > len(store.rows):
-            store, end = PairStore(3 * min(memory, max(kept, ROOM)) + 2, len(s)), kept
-            store.rows[:kept] = self.rows[-kept:] if kept else 0.0
-        new = store.rows[end : end + 2]
-        new[0], new[1] = s, y
-        new /= np.reshape(sizes, (2, 1))
-        store.used = end + 2
-        return store.rows[end - kept : store.used], store, store.used
 
     @property
     def steepest(self) -> float:

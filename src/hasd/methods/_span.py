@@ -39,24 +39,20 @@ class Span:
         """Whether it has room for the whole space."""
         return self.S.store.room >= self.S.store.array.shape[0]
 
-    def split(self, vector: Array) -> tuple[Small, Array, float]:
-        """The vector's coordinates in the span, and direction and length of the part outside."""
-        S = self.S
+    def with_direction(self, images: Images, vector: Array) -> tuple[Span, Small]:
+        """The span extended by the vector, and its coordinates; one product, none where the span had it already."""
+        S, size = self.S, norm2(vector)
         h = S.inner_products(vector)
         rest = vector - S.expand(h)
         left = norm2(rest)
-        if left < ENOUGH * norm2(vector):  # two orthogonalisations are always enough
+        if left < ENOUGH * size:  # two orthogonalisations are always enough
             again = S.inner_products(rest)
             rest -= S.expand(again)
             h, left = h + again, norm2(rest)
-        return h, rest / left if left > 0.0 else rest, left
-
-    def with_direction(self, images: Images, vector: Array) -> tuple[Span, Small]:
-        """The span extended by the vector, and its coordinates; one product, none where the span had it already."""
-        h, q, left = self.split(vector)
-        if left <= DEPENDENT * norm2(vector):
+        if left <= DEPENDENT * size:
             return self, h
-        return Span(self.S.append(q), images.append(self.W, images.multiply(q)), self.steps), np.append(h, left)
+        q = rest / left
+        return Span(S.append(q), images.append(self.W, images.multiply(q)), self.steps), np.append(h, left)
 
     def remember(self, images: Images, step: Small, apart: Small, most: int) -> tuple[Span, Small]:
         """Add a step; where fewer than two of `most` places are left, keep only v - x and half as many last steps.

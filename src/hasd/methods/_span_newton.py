@@ -8,8 +8,7 @@ step along it is found by a search on the derivative, which is exact enough wher
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg.lapack import dposv
@@ -18,7 +17,8 @@ from .._math.arrays import Array
 from .._math.estimate import rounding
 from .._math.geometry import dot, norm2
 from .._run.status import Status, Stop
-from ..objectives._images import Basis, Image, Images, Point, Small
+from ..objectives._images import Basis, Images, Point, Small
+from ._line_search import Look, Ray
 from ._span import Span
 
 FLOOR = 1e-12
@@ -43,19 +43,16 @@ SLOW = 0.505
 half, so that rounding does not decide whether a halved bracket counts as slow."""
 
 
-@dataclass(frozen=True)
-class Place:
+class Place(NamedTuple):
     """Where an inner iteration stands."""
 
     c: Small  # coordinates: x + S c
     point: Point  # phi expanded at z + W c
     f: float  # f(x + S c)
     damping: float  # the multiple of ||gradient|| added to the curvature
-    moved: bool = False  # whether a step was taken
 
 
-@dataclass(frozen=True)
-class Ridge:
+class Ridge(NamedTuple):
     """(mu/2) ||x + S c||^2 in the coordinates c."""
 
     mu: float
@@ -67,9 +64,12 @@ class Ridge:
         """The ridge around x, in the coordinates of S's orthonormal columns."""
         return cls(mu, dot(x, x), S.inner_products(x)) if mu > 0.0 else cls(0.0, 0.0, np.zeros(S.k))
 
-    def value(self, c: Small) -> float:
-        """Its value."""
-        return 0.5 * self.mu * (self.squared + float(c @ (2.0 * self.along + c))) if self.mu > 0.0 else 0.0
+    def bowl(self, c: Small, step: Small) -> tuple[float, float, float]:
+        """Its terms along c + t step, as a `Ray` takes them."""
+        if self.mu == 0.0:
+            return 0.0, 0.0, 0.0
+        squared = self.squared + float(c @ (2.0 * self.along + c))
+        return self.mu * squared, float(self.gradient(c) @ step), self.mu * float(step @ step)
 
     def gradient(self, c: Small) -> Small:
         """Its gradient."""
@@ -81,9 +81,8 @@ def minimise(images: Images, span: Span, place: Place, ridge: Ridge, gradient: S
 
     A slope along a unit vector that is not steeper than `faint` does not show that f falls without end.
     """
-    W = span.W
-    first = size = norm2(gradient)
-    enough = (BEGUN if span.grows else SOLVED) * first
+    W, size = span.W, norm2(gradient)
+    enough = (BEGUN if span.grows else SOLVED) * size
     for steps in range(most):
         if steps > 0:
             gradient = images.slopes(W, place.point) + ridge.gradient(place.c)
@@ -93,12 +92,14 @@ def minimise(images: Images, span: Span, place: Place, ridge: Ridge, gradient: S
         H = images.bends(W, place.point)
         H.flat[:: len(H) + 1] += ridge.mu
         step = direction(H, gradient, place.damping * size)
-        if not float(gradient @ step) < 0.0:
+        slope = float(gradient @ step)
+        if not slope < 0.0:
             break
-        before = place
-        ray = Ray(images, place, ridge, step, images.expand(W, step))
-        place = search(ray, float(gradient @ step), H, size, faint)
-        if place.c is before.c:
+        ray = Ray(images, place.point, images.expand(W, step), ridge.bowl(place.c, step))
+        whole = place.damping == 0.0 or not H.any()
+        best = search(ray, place.f, slope, whole, faint * norm2(step))
+        place = _take(place, best, step, float(H.diagonal().max(initial=0.0)) / size)
+        if best is None:
             break
     return place
 
@@ -114,97 +115,61 @@ def direction(H: Small, gradient: Small, damping: float) -> Small:
     return step if failed == 0 else -gradient / top
 
 
-class RayLook(NamedTuple):
-    """f and its derivative at t along a step."""
-
-    t: float
-    f: float
-    derivative: float
-    point: Any  # a Point; None at the ends of a bracket
-
-
-@dataclass(frozen=True)
-class Ray:
-    """c + t step for t > 0, looked at point by point: a pass over n each."""
-
-    images: Images
-    place: Place
-    ridge: Ridge
-    step: Small
-    image: Image
-
-    def look(self, t: float) -> RayLook:
-        """What is at t."""
-        point, derivative = self.images.move(self.place.point, self.image, t)
-        c = self.place.c + t * self.step
-        return RayLook(
-            t, point.value + self.ridge.value(c), derivative + float(self.ridge.gradient(c) @ self.step), point
-        )
-
-    def newton(self, look: RayLook) -> float:
-        """The next t by Newton's method; NaN without curvature."""
-        bend = self.images.bend(look.point, self.image) + self.ridge.mu * float(self.step @ self.step)
-        return look.t - look.derivative / bend if bend > 0.0 else math.nan
-
-
-def search(ray: Ray, slope: float, H: Small, size: float, faint: float) -> Place:
+def search(ray: Ray, f: float, slope: float, whole: bool, faint: float) -> Look | None:
     """A point along the step where f has fallen and its derivative is small, or the step's whole length where f still
-    falls there: the next Newton step knows better how to go on.  The damping follows the length that was taken.
+    falls there: the next Newton step knows better how to go on.  None where f does not fall.
+
+    f and slope are those at 0.  Where f falls steadily along a step that the curvature did not shorten (it is `whole`,
+    or f was looked at before its end), f is looked at far ahead: where it still falls there, no minimum is in reach.
     """
-    place = ray.place
-    reach = ray.images.reach(place.point, ray.image)
-    low, high, width = RayLook(0.0, place.f, slope, place.point), None, math.inf
-    t, best = min(1.0, FAR * reach), None
+    reach = ray.images.reach(ray.point, ray.image)
+    low, high, best, width = Look(0.0, f, slope, None), None, None, math.inf
+    t = min(1.0, FAR * reach)
     for looks in range(1, MOST + 1):
         look = ray.look(t)
-        flat = abs(look.derivative) <= FLAT * -slope
+        flat = abs(look.slope) <= FLAT * -slope
+        lowest = look.f < (f if best is None else best.f)
         # At rounding level the slope decides, not the last digits of f.
-        if (look.f < place.f and (best is None or look.f < best.f)) or (
-            flat and look.f <= place.f + rounding(place.f, look.f)
-        ):
+        if lowest or (flat and look.f <= f + rounding(f, look.f)):
             best = look
         if best is not None and (looks >= LOOKS or (flat and best is look)):
             break
-        if not (look.derivative < 0.0 and math.isfinite(look.f)):
-            high = look._replace(point=None)  # the ends of a bracket need no vectors
-        elif high is None:
-            steadily = look.derivative < 0.5 * slope and (t < 1.0 or place.damping == 0.0 or not H.any())
-            if steadily and -slope > faint * norm2(ray.step):
-                _refuse_endless(ray, ENDLESS * (reach if math.isfinite(reach) else t))
-            break
+        if not look.slope < 0.0:
+            high = look._replace(found=None)  # the ends of a bracket need no vectors
+        elif high is not None:
+            low = look._replace(found=None)
         else:
-            low = look._replace(point=None)
+            if look.slope < 0.5 * slope and (whole or t < 1.0) and -slope > faint:
+                ahead = ENDLESS * (reach if math.isfinite(reach) else t)
+                if ray.images.move(ray.point, ray.image, ahead)[1] < 0.0:
+                    raise Stop(Status.UNBOUNDED)
+            break
         if high.t - low.t <= 1e-14 * high.t:
             break
-        t, width = _point_between(low, high, width, ray.newton(look))
-    return _take_best(place, best, ray.step, float(H.diagonal().max(initial=0.0)) / size)
+        bend = ray.bend(look.found)
+        t, width = _point_between(low, high, width, t - look.slope / bend if bend > 0.0 else math.nan)
+    return best
 
 
-def _refuse_endless(ray: Ray, t: float) -> None:
-    """Where the curvature has vanished, look far ahead, and stop where f still falls there: no minimum is in reach."""
-    if ray.ridge.mu == 0.0 and ray.look(t).derivative < 0.0:  # a ridge bounds f
-        raise Stop(Status.UNBOUNDED)
-
-
-def _take_best(place: Place, best: RayLook | None, step: Small, top: float) -> Place:
+def _take(place: Place, best: Look | None, step: Small, top: float) -> Place:
     """The place after the best look; where there is none, the same place with more damping."""
     damping = place.damping
     if best is None:
-        return replace(place, damping=max(16.0 * damping, 1e-6 * top))
+        return place._replace(damping=max(16.0 * damping, 1e-6 * top))
     if best.t < SHORT:
         damping = max(4.0 * damping, 1e-4 * top)
     elif best.t > LONG:
         damping = 0.25 * damping if damping > 1e-9 * top else 0.0
-    return Place(place.c + best.t * step, best.point, best.f, damping, True)
+    return Place(place.c + best.t * step, best.found, best.f, damping)
 
 
-def _point_between(low: RayLook, high: RayLook, width: float, newton: float) -> tuple[float, float]:
+def _point_between(low: Look, high: Look, width: float, newton: float) -> tuple[float, float]:
     """The next t in a bracket: Newton's, the secant's, or the middle where the bracket shrinks too slowly."""
     gap = high.t - low.t
     t = newton
     if not low.t + 0.01 * gap < t < high.t - 0.01 * gap:
-        finite = math.isfinite(high.derivative)
-        t = low.t - low.derivative * gap / (high.derivative - low.derivative) if finite else math.nan
+        finite = math.isfinite(high.slope)
+        t = low.t - low.slope * gap / (high.slope - low.slope) if finite else math.nan
     if not math.isfinite(t) or gap > SLOW * width:
         t = 0.5 * (low.t + high.t) if low.t > 0.0 else 0.1 * high.t
     return min(max(t, low.t + 0.01 * gap), high.t - 0.01 * gap), gap

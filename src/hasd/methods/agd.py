@@ -21,11 +21,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from .._math.estimate import increment
-from .._math.evaluation import Evaluation
 from .._math.geometry import Array
-from .._run.problem import Problem
-from .._run.record import State
-from .base import advance, descend, evaluate_near, first_state
+from .base import Evaluation, Problem, State, advance, descend, evaluate_near, first_state
 
 
 @dataclass(frozen=True, repr=False)
@@ -54,11 +51,8 @@ class AGD:
         e, trials = (state.at, 1) if state.iteration == 0 else evaluate_near(problem, state.y, state.x)
         step = descend(problem, e, problem.L or state.L_next)
         c = 0.5 * (1.0 + math.sqrt(1.0 + 4.0 * state.c * state.c))
-        if problem.mu > 0.0:
-            q = math.sqrt(problem.mu / step.L)
-            beta = (1.0 - q) / (1.0 + q)
-        else:
-            beta = (state.c - 1.0) / c
+        q = math.sqrt(problem.mu / step.L)
+        beta = (1.0 - q) / (1.0 + q) if problem.mu > 0.0 else (state.c - 1.0) / c
         a = increment(state.weight, step.L, problem.mu)
         own = {"L": step.L, "L_next": step.L_kept, "y": step.x + beta * (step.x - state.x), "c": c}
         cut, tried = state.estimate.cut(a, e), max(trials, step.trials)

@@ -6,13 +6,14 @@ A method is an immutable object with a name and two functions,
     step(problem, state) -> State          one iteration; raises `Stop(status)` where it cannot be made
 
 and no loop, clock or output of its own.  Write a class with these to bring your own to ``minimize(method=...)``.
+`Problem`, `Evaluation`, `State`, `Stop` and `Status` can be imported from here too.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
 
 from .._math.arrays import Array, largest_size
 from .._math.estimate import Estimate, rounding
@@ -20,8 +21,9 @@ from .._math.evaluation import Evaluation
 from .._math.geometry import dot, lift
 from .._math.search import NONFINITE_LIMIT
 from .._run.problem import Problem
-from .._run.record import S
+from .._run.record import S, State
 from .._run.status import Status, Stop
+from ..objectives._images import Point
 
 IDLE = 25
 """After so many iterations in a row in which neither f nor ||g|| falls, the run is at machine precision."""
@@ -31,21 +33,16 @@ BLURRED = 100
 """After so many iterations in a row in which the gradient is only rounding, the run ends: f might fall for ever."""
 
 
+def fields_at(problem: Problem, e: Evaluation) -> dict[str, Any]:
+    """The fields of a state whose iterate is an evaluated point."""
+    return {"x": e.x, "fun": e.f, "at": e, "grad_norm": problem.dual_norm(e)}
+
+
 def first_state(problem: Problem, start: Evaluation, mu: float = 0.0) -> dict[str, Any]:
     """The fields of a state at t = 0."""
-    grad_norm = problem.dual_norm(start)
-    return {
-        "iteration": 0,
-        "x": start.x,
-        "fun": start.f,
-        "at": start,
-        "grad_norm": grad_norm,
-        "grad_norm0": grad_norm,
-        "origin": start.x,
-        "L": math.nan if problem.L is None else problem.L,
-        "L_next": math.nan if problem.L is None else problem.L,
-        "estimate": Estimate.around(start.x, mu),
-    }
+    L = math.nan if problem.L is None else problem.L
+    of_run = {"grad_norm0": problem.dual_norm(start), "origin": start.x, "estimate": Estimate.around(start.x, mu)}
+    return {"iteration": 0, "L": L, "L_next": L, **of_run, **fields_at(problem, start)}
 
 
 class Standing(NamedTuple):
@@ -69,6 +66,15 @@ class Standing(NamedTuple):
 UNTRIED = Standing()
 
 
+@dataclass(frozen=True, repr=False)
+class ImageState(State):
+    """A state with its image, where images are kept."""
+
+    point: Point = None  # type: ignore[assignment]  # phi expanded at A x_t - b; None on a black box
+    age: int = 0  # iterations since the image was made from x, or compared with x's own
+    standing: Standing = UNTRIED
+
+
 def add_cut(estimate: Estimate, e: Evaluation, f: float) -> Estimate:
     """psi_{t+1}: the cut at e with the largest weight that keeps A f <= min psi; no cut where rounding hides it."""
     a = estimate.largest_root(e, f)
@@ -80,19 +86,9 @@ def advance(problem: Problem, state: S, at: Evaluation, estimate: Estimate, tria
 
     The iterate is that evaluation's point, unless ``x=`` and ``fun=`` say otherwise; theta is A_t/A_{t+1}.
     """
-    grad_norm = problem.dual_norm(at)
-    common = {
-        "iteration": state.iteration + 1,
-        "x": at.x,
-        "fun": at.f,
-        "at": at,
-        "grad_norm": grad_norm,
-        "estimate": estimate,
-        "theta": state.weight / estimate.weight if estimate.weight > 0.0 else math.nan,
-        "gain": problem.gain(at),
-        "trials": trials,
-    }
-    return state.with_fields(**{**common, **own})
+    theta = state.weight / estimate.weight if estimate.weight > 0.0 else math.nan
+    made = {"iteration": state.iteration + 1, "estimate": estimate, "theta": theta, "trials": trials}
+    return state.with_fields(**{**made, "gain": problem.gain(at), **fields_at(problem, at), **own})
 
 
 @dataclass(frozen=True)
@@ -145,14 +141,15 @@ def descend(problem: Problem, e: Evaluation, L: float, *, gradient: bool = False
         return Descent(e.x, e.f, e, L, L, 1)
     if is_exhausted(problem, e, L):
         raise Stop(Status.PRECISION)
+    if problem.L is not None and not gradient:
+        return Descent(e.x - s / L, math.nan, None, L, L, 1)
     best: Descent | None = None  # an accepted first step, while a longer one is tried
     nonfinite, spoilt = 0, 1.0
     for trials in range(1, 200):
         x = e.x - s / L
-        if problem.L is not None and not gradient:
-            return Descent(x, math.nan, None, L, L, trials)
-        trial = _try(problem, e, x, L, N, trials, gradient)
-        if trial is None:
+        there = problem.oracle.evaluate(x) if gradient else None
+        f = problem.oracle.value(x) if there is None else there.f
+        if not (math.isfinite(f) if there is None else there.finite):
             nonfinite += 1
             if best is not None:
                 return best
@@ -161,49 +158,35 @@ def descend(problem: Problem, e: Evaluation, L: float, *, gradient: bool = False
             first, L, spoilt = False, 4.0 * L, 4.0 * spoilt
             continue
         nonfinite = 0
-        trial = replace(trial, spoilt=spoilt)
+        up = lift(e.f, f, N)
+        predicted, noise = 0.5 * (up * N) * (N / L), rounding(up * e.f, up * f, eps=e.eps)
+        visible = predicted > noise
+        local = 2.0 * L * (1.0 + 0.5 * (up * (f - e.f) / predicted)) if visible else L
+        trial = Descent(x, f, there, L, local, trials, spoilt)
         if problem.L is not None:
             return trial
-        if not _descends(problem, e, trial, s, N):
+        # Where the promised decrease drowns in rounding, the gradient at x+ decides instead: <g(x+), s> >= 0 says that
+        # the step did not overshoot, which for a quadratic is the same condition.
+        enough = up * f <= up * e.f - predicted + noise if visible else _keeps_descending(problem, trial, s / N)
+        if not enough:
             if best is not None:
                 return best
-            first, L = False, min(max(2.0 * L, trial.local), 1024.0 * L)
+            first, L = False, min(max(2.0 * L, local), 1024.0 * L)
             if largest_size(s / L) <= e.eps * e.eps * largest_size(e.x):
                 raise Stop(Status.PRECISION)
-        elif best is not None and trial.f >= best.f:
+        elif best is not None and f >= best.f:
             return best
-        elif first and trial.local < 0.5 * L:
-            best, L = trial, max(trial.local, L / 1024.0)
+        elif first and local < 0.5 * L:
+            best, L = trial, max(local, L / 1024.0)
         else:
             return trial
     raise Stop(Status.PRECISION)
 
 
-def _try(problem: Problem, e: Evaluation, x: Array, L: float, N: float, trials: int, gradient: bool) -> Descent | None:
-    """Evaluate a step and measure the curvature along it; None where it is not finite."""
-    there = problem.oracle.evaluate(x) if gradient else None
-    f = problem.oracle.value(x) if there is None else there.f
-    if not math.isfinite(f) or (there is not None and not there.finite):
-        return None
-    up = lift(e.f, f, N)
-    predicted = 0.5 * (up * N) * (N / L)
-    visible = predicted > rounding(up * e.f, up * f, eps=e.eps)
-    local = 2.0 * L * (1.0 + 0.5 * (up * (f - e.f) / predicted)) if visible else L
-    return Descent(x, f, there, L, local, trials)
-
-
-def _descends(problem: Problem, e: Evaluation, trial: Descent, s: Array, N: float) -> bool:
-    """Whether the step decreases f as L-smoothness promises.
-
-    Where the promised decrease drowns in rounding, the gradient at x+ decides instead: <g(x+), s> >= 0 says that
-    the step did not overshoot, which for a quadratic is the same condition.
-    """
-    up = lift(e.f, trial.f, N)
-    predicted, noise = 0.5 * (up * N) * (N / trial.L), rounding(up * e.f, up * trial.f, eps=e.eps)
-    if predicted > noise:
-        return up * trial.f <= up * e.f - predicted + noise
+def _keeps_descending(problem: Problem, trial: Descent, s: Array) -> bool:
+    """Whether f, at the end of a step along -s, still falls along it or is at its minimum there."""
     there = trial.e or problem.oracle.evaluate(trial.x)
-    return there.finite and dot(there.g, s / N) >= 0.0
+    return there.finite and dot(there.g, s) >= 0.0
 
 
 def is_exhausted(problem: Problem, e: Evaluation, L: float) -> bool:
@@ -214,6 +197,12 @@ def is_exhausted(problem: Problem, e: Evaluation, L: float) -> bool:
     return small and e.eps * abs(up * e.f) >= 0.5 * (up * N) * (N / L)
 
 
-def evaluate_anew(problem: Problem, e: Evaluation) -> Evaluation:
-    """The `finish` of methods that keep images: what was computed on cached images is evaluated from x."""
-    return problem.oracle.record(e.x) if problem.traits.has_images else e
+class ImageMethod:
+    """What the methods that keep images declare."""
+
+    keeps_images: ClassVar[bool] = True
+
+    @staticmethod
+    def finish(problem: Problem, e: Evaluation) -> Evaluation:
+        """What was computed on cached images is evaluated from x."""
+        return problem.oracle.record(e.x) if problem.traits.has_images else e

@@ -16,14 +16,11 @@ True
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from .._math.estimate import increment
-from .._math.evaluation import Evaluation
-from .._run.problem import Problem
-from .._run.record import State
-from ._coupling import coupled_step
-from .base import first_state
+from .base import Evaluation, Problem, State, advance, descend, evaluate_near, first_state
 
 
 @dataclass(frozen=True)
@@ -41,7 +38,29 @@ class EstimateSequence:
         """Couple at y, cut at y."""
         estimate = state.estimate
 
-        def weight(L: float) -> float:
-            return increment(estimate.weight, L, estimate.mu)
+        def rule(L: float) -> tuple[float, float]:
+            a = increment(estimate.weight, L, estimate.mu)
+            return a, estimate.share(a)
 
-        return coupled_step(problem, state, weight, lambda L: estimate.share(weight(L)))
+        return coupled_step(problem, state, rule)
+
+
+def coupled_step(problem: Problem, state: State, rule: Callable[[float], tuple[float, float]]) -> State:
+    """One step with rho = 1: a, tau = rule(L), y = x + tau (v - x), x+ = y - s_p(g)/L, v+ from the cut at y.
+
+    Where L is backtracked it never falls, and y is made anew while tau moves with L.
+    """
+    estimate, trials, spoilt = state.estimate, 0, 1.0
+    L = problem.L or max(state.L_next, math.ulp(0.0))  # an L that underflowed to 0 is taken for the smallest number
+    while True:
+        _, tau = rule(L)
+        y = state.x + tau * estimate.to_minimiser(state.x)
+        e, more = (state.at, 1) if state.iteration == 0 else evaluate_near(problem, y, state.x)  # y_0 = x_0
+        step = descend(problem, e, L)
+        trials, spoilt = trials + more, spoilt * step.spoilt
+        a, share = rule(step.L)
+        if state.iteration == 0 or not step.L > L or share == tau:
+            break
+        L = step.L
+    own = {"L": step.L, "L_next": step.L / spoilt, "rho": 1.0, "theta": 1.0 - share}
+    return advance(problem, state, e, estimate.cut(a, e), trials, x=step.x, fun=step.f, **own)

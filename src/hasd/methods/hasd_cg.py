@@ -28,14 +28,10 @@ from typing import ClassVar
 
 from .._math.doubt import smallest_number
 from .._math.estimate import rounding
-from .._math.evaluation import Evaluation
 from .._math.geometry import Array, dot, norm2, unit
-from .._run.problem import Problem
-from .._run.record import State
-from .._run.status import Status, Stop
-from ..objectives._images import Images, Point
-from ._line_search import ImageLine, evaluate_image
-from .base import UNTRIED, Standing, add_cut, advance, evaluate_anew, first_state
+from ..objectives._images import Images
+from ._line_search import ImageLine, refresh_image
+from .base import Evaluation, ImageMethod, ImageState, Problem, State, Status, Stop, add_cut, advance, first_state
 
 REFRESH, FALLEN = 100, 0.03
 """After so many iterations, or such a fall of ||g||, the gradient is compared with one computed from x."""
@@ -44,28 +40,23 @@ DRIFT = 0.1
 
 
 @dataclass(frozen=True, repr=False)
-class CGState(State):
+class CGState(ImageState):
     """A state with its image and the direction that led to it."""
 
-    point: Point = None  # type: ignore[assignment]  # phi expanded at A x_t - b
     direction: Array | None = None  # None: the next one is -g; divided by the first gradient's size
     last: float = math.nan  # ||g_{t-1}||, which the direction was made with
-    age: int = 0  # iterations since the gradient was compared with x's own
-    compared: float = math.nan  # ||g|| at that comparison
+    compared: float = math.nan  # ||g|| when it was last compared with x's own
     steepest: float = 0.0  # the largest curvature met along a direction
-    standing: Standing = UNTRIED
 
 
 @dataclass(frozen=True)
-class HASDCG:
+class HASDCG(ImageMethod):
     """Conjugate gradients with a certificate."""
 
     name: str = "hasd-cg"
     default_p: float = 2.0
     state_classes: ClassVar[tuple[type, ...]] = (CGState,)
     needs_images: bool = True
-    keeps_images: ClassVar[bool] = True
-    finish = staticmethod(evaluate_anew)
 
     def init(self, problem: Problem, start: Evaluation) -> CGState:
         """No direction yet."""
@@ -85,18 +76,16 @@ class HASDCG:
         slope = dot(e.g, d)
         if not slope < 0.0:
             return self._restart(problem, state)
-        line = ImageLine(problem, e.x, d, state.point, e.doubt.image)
-        bend, size = line.bend(), norm2(d)
+        line = ImageLine(problem, e, d, state.point)
+        bend, size = line.bend(state.point), norm2(d)
         least = e.eps * state.steepest * size * size
         # products that underflow say nothing about the curvature
         lost = 4.0 * e.x.shape[0] * (1.0 + size) * smallest_number(e.eps)
         flat = not bend > least and (state.steepest == 0.0 or least > lost)
         if flat and not problem.bounded_below and -slope / size > e.dg(state.steepest):
             raise Stop(Status.UNBOUNDED)
-        if not bend > 0.0:
-            return self._restart(problem, state)
-        look = line.look(-slope / bend)
-        if not look.f <= e.f + rounding(e.f, look.f, eps=e.eps):
+        look = line.look(-slope / bend) if bend > 0.0 else None
+        if look is None or not look.f <= e.f + rounding(e.f, look.f, eps=e.eps):
             return self._restart(problem, state)
         there, point = line.take(look)
         estimate = add_cut(state.estimate, e, there.f)
@@ -115,9 +104,7 @@ class HASDCG:
 
 def recheck_gradient(problem: Problem, state: CGState) -> CGState:
     """Compute the gradient from x_t (one product with H or two with A); where the old one disagrees, replace it."""
-    point = problem.objective.images().at(state.x)
-    e = evaluate_image(problem, state.x, point)
-    if norm2(e.g - state.at.g) <= DRIFT * state.at.norm2:
+    fresh = refresh_image(problem, state)
+    if norm2(fresh.at.g - state.at.g) <= DRIFT * state.at.norm2:
         return replace(state, age=0, compared=state.at.norm2)
-    fresh = {"point": point, "fun": e.f, "at": e, "grad_norm": problem.dual_norm(e)}
-    return replace(state, **fresh, direction=None, age=0, compared=e.norm2)
+    return replace(fresh, direction=None, compared=fresh.at.norm2)

@@ -23,17 +23,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from .._checks import check_word
 from .._math.estimate import increment, rounding
-from .._math.evaluation import Evaluation
 from .._math.geometry import dot, lift
 from .._math.search import NONFINITE_LIMIT, Ending, Found, search
-from .._run.problem import Problem
-from .._run.record import State
-from .._run.status import Status, Stop
-from .base import advance, first_state, is_exhausted
+from .base import Evaluation, Problem, State, Status, Stop, advance, first_state, is_exhausted
 
 CONSTANT = 18.0
 """a^2 = A_{t+1}/(18 L rho): Algorithm 1."""
@@ -44,13 +39,9 @@ WINDOW = (0.5, 2.0)
 SEARCHES = ("warm", "bisect")
 
 
-class Trial(NamedTuple):
-    """One rho tried."""
-
-    a: float  # its weight
-    e: Evaluation  # at x_{t+1}
-    L: float  # the constant the step was made with
-    spoilt: float  # the factor in it that is due to non-finite trials
+Trial = tuple[float, Evaluation, float, float]
+"""One rho tried: its weight, the evaluation at x_{t+1}, the L of that step and the factor in it that is due to
+non-finite trials."""
 
 
 @dataclass(frozen=True)
@@ -75,20 +66,17 @@ class HASDPaper:
         if found.payload is None:
             raise Stop(Status.NONFINITE)
         a, e, L, spoilt = found.payload
+        L_next = problem.L or 0.9 * L / spoilt  # L falls slowly; Lemma 1's inequality raises it again
         jumped = "The search for rho met a jump of the residual; the side that keeps Lemma 2 was taken."
-        own = {
-            "L": L,
-            "L_next": problem.L or 0.9 * L / spoilt,  # L falls slowly; Lemma 1's inequality raises it again
-            "rho": found.u,
-            "note": jumped if found.ending is Ending.JUMP else state.note,
-        }
+        note = jumped if found.ending is Ending.JUMP else state.note
+        own = {"L": L, "L_next": L_next, "rho": found.u, "note": note}
         return advance(problem, state, e, state.estimate.cut(a, e), found.trials, **own)  # line 4
 
     def _first_trial(self, problem: Problem, state: State) -> Found[Trial]:
         """A_0 = 0: y_0 = x_0 and x_1 do not depend on rho, so rho_0 is read off x_1."""
         e, L, spoilt = self._descend(problem, state.at, state.L_next)
         rho = 1.0 / problem.gain(e) ** 2
-        return Found(rho, 1.0, Trial(increment(0.0, CONSTANT * L * rho), e, L, spoilt), 1, Ending.FOUND)
+        return Found(rho, 1.0, (increment(0.0, CONSTANT * L * rho), e, L, spoilt), 1, Ending.FOUND)
 
     def _search(self, problem: Problem, state: State) -> Found[Trial]:
         """Line 3: rho and x_{t+1} that fit each other."""
@@ -100,13 +88,13 @@ class HASDPaper:
                 a = increment(estimate.weight, CONSTANT * L * rho)
                 y = problem.oracle.evaluate(estimate.couple(state.x, a))
                 if not y.finite:
-                    return math.nan, Trial(a, y, L, spoilt)
+                    return math.nan, (a, y, L, spoilt)
                 e, enough, factor = self._descend(problem, y, L)
                 spoilt *= factor
                 if enough <= L or problem.L is not None:
                     break
                 L = enough
-            return (rho * problem.gain(e) ** 2 if e.norm2 > 0.0 else 1.0), Trial(a, e, L, spoilt)
+            return (rho * problem.gain(e) ** 2 if e.norm2 > 0.0 else 1.0), (a, e, L, spoilt)
 
         if self.search == "warm":
             return search(residual, 1.0 / problem.gain(start) ** 2, WINDOW)

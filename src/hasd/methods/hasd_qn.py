@@ -19,20 +19,16 @@ True
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from .._checks import check_whole
-from .._math.evaluation import Evaluation
 from .._math.geometry import Array, dot, norm2
-from .._run.problem import Problem
-from .._run.record import State
 from .._run.status import Status, Stop
-from ..objectives._images import Point
 from ._curvature_pairs import NO_PAIRS, Pairs
-from ._line_search import BlackBoxLine, ImageLine, Line, evaluate_image, wolfe
-from .base import IDLE, UNTRIED, Standing, add_cut, advance, evaluate_anew, first_state
+from ._line_search import BlackBoxLine, ImageLine, Line, refresh_image, wolfe
+from .base import IDLE, Evaluation, ImageMethod, ImageState, Problem, State, add_cut, advance, first_state
 
 VAST = 1e15
 """A run may be called endless where |f| > VAST |f(x_0)| and x is VAST^2 times the size of x_0 away from x_0.  Where the
@@ -42,26 +38,21 @@ REFRESH = 100
 
 
 @dataclass(frozen=True, repr=False)
-class QNState(State):
+class QNState(ImageState):
     """A state with its curvature pairs."""
 
     pairs: Pairs = NO_PAIRS
-    point: Point | None = None  # phi expanded at A x_t - b, where images are kept
-    age: int = 0  # iterations since that image was made from x
-    standing: Standing = UNTRIED
     first: float = math.nan  # f(x_0)
 
 
 @dataclass(frozen=True)
-class HASDQN:
+class HASDQN(ImageMethod):
     """Limited-memory quasi-Newton with a certificate.  `memory`: pairs kept."""
 
     memory: int = 20
     name: str = "hasd-qn"
     default_p: float = 2.0
     state_classes: ClassVar[tuple[type, ...]] = (QNState,)
-    keeps_images: ClassVar[bool] = True
-    finish = staticmethod(evaluate_anew)
 
     def __post_init__(self) -> None:
         """Refuse a memory below one."""
@@ -69,7 +60,7 @@ class HASDQN:
 
     def init(self, problem: Problem, start: Evaluation) -> QNState:
         """No pairs yet."""
-        point = problem.objective.images().at(start.x) if problem.traits.has_images else None
+        point: Any = problem.objective.images().at(start.x) if problem.traits.has_images else None
         return QNState(**first_state(problem, start, problem.mu), point=point, first=start.f)
 
     def step(self, problem: Problem, state: State) -> QNState:
@@ -81,24 +72,16 @@ class HASDQN:
         for pairs in (state.pairs, NO_PAIRS) if state.pairs else (NO_PAIRS,):
             d = -pairs.times(e.g) if pairs else e.g / -e.norm2  # of length 1, so that no square of ||g|| is taken
             slope = dot(e.g, d)
-            line: Line
-            if state.point is None:
-                line = BlackBoxLine(problem, e.x, d)
-            else:
-                line = ImageLine(problem, e.x, d, state.point, e.doubt.image)
-            look, trials = wolfe(
-                line, e.f, slope, line.first_length(slope, 1.0), e.eps, partial(_slope_noise, state, d)
-            )
+            line: Line = BlackBoxLine(problem, e.x, d) if state.point is None else ImageLine(problem, e, d, state.point)
+            noise = partial(_slope_noise, state, d)
+            look, trials = wolfe(line, e.f, slope, line.first_length(slope), e.eps, noise)
             if look is not None:
-                return self._next(problem, state, pairs, *line.take(look), trials)
-        if state.age > 0 and state.point is not None:
-            return self.step(problem, _refresh_image(problem, state))
-        raise Stop(Status.UNBOUNDED if _falls_endlessly(state, stuck=True) else Status.PRECISION)
-
-    def _next(
-        self, problem: Problem, state: QNState, pairs: Pairs, there: Evaluation, point: Point | None, trials: int
-    ) -> QNState:
-        e = state.at
+                break
+        else:
+            if state.age > 0 and state.point is not None:
+                return self.step(problem, refresh_image(problem, state))
+            raise Stop(Status.UNBOUNDED if _falls_endlessly(state, stuck=True) else Status.PRECISION)
+        there, point = line.take(look)
         s, y = there.x - e.x, there.g - e.g
         size = norm2(y)
         if dot(s, y) > e.eps * norm2(s) * size:
@@ -107,7 +90,7 @@ class HASDQN:
         standing = state.standing.with_iterate(there, there.dg(pairs.steepest))
         kept = {"pairs": pairs, "point": point, "age": state.age + 1, "standing": standing}
         moved = advance(problem, state, there, estimate, trials, **kept)
-        return _refresh_image(problem, moved) if point is not None and moved.age >= REFRESH else moved
+        return refresh_image(problem, moved) if point is not None and moved.age >= REFRESH else moved
 
 
 def _slope_noise(state: QNState, d: Array) -> float:
@@ -127,10 +110,3 @@ def _falls_endlessly(state: QNState, stuck: bool = False) -> bool:
     far, mean = norm2(away), e.f - state.first
     enough = VAST if stuck or state.standing.blurred >= IDLE else VAST**2
     return far > enough * max(1.0, norm2(state.origin)) and dot(e.g, away / far) < 0.99 * (mean / far) < 0.0
-
-
-def _refresh_image(problem: Problem, state: QNState) -> QNState:
-    """Compute the image of x_t, the value and the gradient from x_t itself: two products."""
-    point = problem.objective.images().at(state.x)
-    e = evaluate_image(problem, state.x, point)
-    return replace(state, point=point, fun=e.f, at=e, grad_norm=problem.dual_norm(e), age=0)

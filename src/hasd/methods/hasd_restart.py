@@ -21,11 +21,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from .._math.evaluation import Evaluation
 from .._run.capabilities import traits_of_method
-from .._run.problem import Method, Problem
-from .._run.record import State
+from .._run.problem import Method
 from ..objectives._operators import as_scalar
+from .base import Evaluation, Problem, State
 from .hasd import HASDMethod
 from .hasd_paper import HASDPaper
 
@@ -83,8 +82,7 @@ class HASDRestart:
 
     def init(self, problem: Problem, start: Evaluation) -> RestartState:
         """x_outer,0 = x_0."""
-        inner = self._method().init(replace(problem, mu=0.0), start)
-        return _wrap(inner)
+        return _wrap(self._method().init(replace(problem, mu=0.0), start))
 
     def step(self, problem: Problem, state: State) -> RestartState:
         """One inner iteration, after a restart where one is due."""
@@ -97,15 +95,8 @@ class HASDRestart:
             inner = replace(method.init(weakly, at), L=inner.L, L_next=inner.L_next, note=inner.note)
             epoch += 1
         inner = method.step(weakly, inner)
-        return _wrap(
-            inner,
-            iteration=state.iteration + 1,
-            method=state.method,
-            grad_norm0=state.grad_norm0,
-            certificates=certificates,
-            origin=state.origin,
-            epoch=epoch,
-        )
+        of_run = {name: getattr(state, name) for name in ("method", "grad_norm0", "origin")}
+        return _wrap(inner, iteration=state.iteration + 1, certificates=certificates, epoch=epoch, **of_run)
 
     def _is_due(self, problem: Problem, inner: State) -> bool:
         if inner.iteration == 0:

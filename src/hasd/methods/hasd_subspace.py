@@ -35,17 +35,13 @@ from typing import ClassVar
 import numpy as np
 
 from .._checks import check_whole
-from .._math.arrays import vanishes
 from .._math.estimate import Estimate
-from .._math.evaluation import Evaluation
 from .._math.geometry import dot, norm2
-from .._run.problem import Problem
-from .._run.record import State
-from .._run.status import Status, Stop
-from ..objectives._images import Images, Point, Small
+from ..objectives._images import Images, Small
+from ._line_search import evaluate_image
 from ._span import Span
 from ._span_newton import Place, Ridge, minimise
-from .base import UNTRIED, Standing, add_cut, advance, evaluate_anew, first_state
+from .base import Evaluation, ImageMethod, ImageState, Problem, State, Status, Stop, add_cut, advance, first_state
 
 WHOLE, LEAST, MOST = 128, 16, 64
 """Directions kept: all of them up to dimension WHOLE, between LEAST and MOST in larger spaces."""
@@ -58,21 +54,18 @@ DRIFT = 1e-11
 
 
 @dataclass(frozen=True, repr=False)
-class SubspaceState(State):
+class SubspaceState(ImageState):
     """A state with the images that belong to it."""
 
-    point: Point = None  # type: ignore[assignment]  # phi expanded at A x_t - b
     span: Span = None  # type: ignore[assignment]  # the directions kept
     apart: Small = field(default_factory=partial(np.zeros, 0))  # v_t - x_t in the coordinates of the span
     damping: float = 0.0  # of the inner Newton method
-    age: int = 0  # iterations since the images were refreshed
-    due: int = REFRESH[0]  # the age at which they will be
+    due: int = REFRESH[0]  # the age at which the images will be refreshed
     drift: float = 0.0  # what the last refresh found: max|z - (Ax - b)|, relative
-    standing: Standing = UNTRIED
 
 
 @dataclass(frozen=True)
-class HASDSubspace:
+class HASDSubspace(ImageMethod):
     """The subspace method.  `memory`: directions kept (None: by cost); `inner`: Newton steps in each span, at most."""
 
     memory: int | None = None
@@ -81,8 +74,6 @@ class HASDSubspace:
     default_p: float = 2.0
     state_classes: ClassVar[tuple[type, ...]] = (SubspaceState,)
     needs_images: bool = True
-    keeps_images: ClassVar[bool] = True
-    finish = staticmethod(evaluate_anew)
 
     def __post_init__(self) -> None:
         """Refuse sizes too small to hold one iteration's directions."""
@@ -103,17 +94,16 @@ class HASDSubspace:
     def init(self, problem: Problem, start: Evaluation) -> SubspaceState:
         """x_0 = v_0 with its image; no directions yet."""
         images: Images = problem.objective.images()
-        point = images.at(start.x)
         span = Span.empty(images, start.x, self.capacity(start.x.shape[0]))
-        return SubspaceState(**first_state(problem, start, problem.mu), point=point, span=span)
+        return SubspaceState(**first_state(problem, start, problem.mu), point=images.at(start.x), span=span)
 
     def step(self, problem: Problem, state: State) -> SubspaceState:
         """One iteration."""
         assert isinstance(state, SubspaceState)
         images: Images = problem.objective.images()
-        e = _evaluate_here(problem, images, state)
+        e = _evaluate_here(problem, state)
         if e.norm2 == 0.0:
-            return replace(state, iteration=state.iteration + 1, at=e, grad_norm=0.0)
+            return _take_gradient(problem, state, e)
         span, h = state.span.with_direction(images, e.g)
         if problem.geometry.p != 2.0:
             span, _ = span.with_direction(images, problem.geometry.steepest(e.g))
@@ -121,18 +111,16 @@ class HASDSubspace:
         place = Place(np.zeros(span.k), state.point, state.fun, state.damping)
         slopes = images.slopes(span.W, state.point) + ridge.gradient(place.c)
         if state.age == 0 or norm2(h - slopes[: h.size]) <= DISAGREE * e.norm2:
-            faint = math.inf if problem.bounded_below else e.dg()
+            faint = math.inf if problem.bounded_below or ridge.mu > 0.0 else e.dg()
             try:
                 place = minimise(images, span, place, ridge, slopes, self.inner, faint)
+                if state.age == 0 and place.point is state.point:
+                    raise Stop(Status.PRECISION)
             except Stop:
                 if state.at.x is state.x:
                     raise
                 return _take_gradient(problem, state, e)
-        if not place.moved:
-            if state.age == 0:
-                if state.at.x is not state.x:
-                    return _take_gradient(problem, state, e)
-                raise Stop(Status.PRECISION)
+        if place.point is state.point:
             return self.step(problem, refresh_images(problem, state, forget=True))
         x = state.x + span.S.expand(place.c)
         # The ridge's value comes from x: its terms around x_t may cancel.
@@ -141,21 +129,16 @@ class HASDSubspace:
         apart = next_apart(state, estimate, h, span.k) - place.c
         span, apart = span.remember(images, place.c, apart, self.capacity(x.shape[0]))
         kept = {"point": place.point, "span": span, "apart": apart, "damping": place.damping, "age": state.age + 1}
-        standing = state.standing.with_iterate(e)
-        moved = advance(problem, state, e, estimate, 1, x=x, fun=fun, standing=standing, **kept)
+        moved = advance(problem, state, e, estimate, 1, x=x, fun=fun, standing=state.standing.with_iterate(e), **kept)
         return refresh_images(problem, moved) if moved.age >= moved.due else moved
 
 
-def _evaluate_here(problem: Problem, images: Images, state: SubspaceState) -> Evaluation:
-    """The evaluation at x_t, with A^T phi'(z) + ridge x as gradient: one product, none at x_0, where it is known."""
+def _evaluate_here(problem: Problem, state: SubspaceState) -> Evaluation:
+    """The evaluation at x_t, on its image: one product, none at x_0, where it is known."""
     if state.iteration == 0:
         return state.at
     problem.oracle.charge()
-    g = images.gradient(state.point)
-    if problem.objective.ridge > 0.0:
-        g += problem.objective.ridge * state.x
-    moved = None if state.age == 0 else state.at.doubt.image
-    return problem.oracle.evaluation(state.x, state.fun, g, moved)
+    return evaluate_image(problem, state.x, state.point, None if state.age == 0 else state.at.doubt.image)
 
 
 def _take_gradient(problem: Problem, state: SubspaceState, e: Evaluation) -> SubspaceState:
@@ -184,5 +167,5 @@ def refresh_images(problem: Problem, state: SubspaceState, forget: bool = False)
     if not forget:
         return fresh
     span, apart = Span.empty(images, state.x, state.span.S.store.room), state.estimate.to_minimiser(state.x)
-    span, h = (span, np.zeros(0)) if vanishes(apart) else span.with_direction(images, apart)
+    span, h = span.with_direction(images, apart)
     return replace(fresh, span=span, apart=h, damping=0.0)

@@ -18,12 +18,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from .._math.estimate import observed_smoothness
-from .._math.evaluation import Evaluation
 from .._math.geometry import Array
-from .._run.problem import Problem
-from .._run.record import State
 from ..objectives._operators import as_scalar
-from .base import advance, descend, evaluate_near, first_state
+from .base import Evaluation, Problem, State, advance, descend, evaluate_near, first_state
 
 
 @dataclass(frozen=True, repr=False)

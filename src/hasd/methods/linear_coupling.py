@@ -22,11 +22,8 @@ from dataclasses import dataclass
 
 from .._checks import check_word
 from .._math.estimate import increment
-from .._math.evaluation import Evaluation
-from .._run.problem import Problem
-from .._run.record import State
-from ._coupling import coupled_step
-from .base import first_state
+from .base import Evaluation, Problem, State, first_state
+from .estimate_sequence import coupled_step
 
 WEIGHTS = ("published", "tight")
 
@@ -49,11 +46,11 @@ class LinearCoupling:
 
     def step(self, problem: Problem, state: State) -> State:
         """Couple with tau = 1/(a L), cut at y."""
-        t = state.iteration
-        if self.weights == "published":
-            return coupled_step(problem, state, lambda L: (t + 2.0) / (2.0 * L), lambda L: 2.0 / (t + 2.0))
 
-        def weight(L: float) -> float:
-            return increment(state.weight, L)
+        def rule(L: float) -> tuple[float, float]:
+            if self.weights == "published":
+                return (state.iteration + 2.0) / (2.0 * L), 2.0 / (state.iteration + 2.0)
+            a = increment(state.weight, L)
+            return a, 1.0 / (a * L)
 
-        return coupled_step(problem, state, weight, lambda L: 1.0 / (weight(L) * L))
+        return coupled_step(problem, state, rule)

@@ -17,10 +17,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from .._math.evaluation import Evaluation
-from .._run.problem import Problem
-from .._run.record import State
-from .base import advance, descend, first_state
+from .base import Evaluation, Problem, State, advance, descend, first_state
 
 
 @dataclass(frozen=True)
