@@ -99,11 +99,14 @@ class HASDPaper:
         if self.search == "warm":
             return search(residual, 1.0 / problem.gain(start) ** 2, WINDOW)
 
-        def rho_of(theta: float) -> float:  # theta = A_t/A_{t+1}
-            return theta / (CONSTANT * state.L_next * (1.0 - theta) ** 2 * estimate.weight)
+        size = CONSTANT * state.L_next * estimate.weight  # of order 1, whatever the scale of f is
 
-        def theta_of(rho: float) -> float:
-            return 1.0 - estimate.share(increment(estimate.weight, CONSTANT * state.L_next * rho))
+        def rho_of(theta: float) -> float:  # theta = A_t/A_{t+1}
+            return theta / (size * (1.0 - theta) ** 2)
+
+        def theta_of(rho: float) -> float:  # A_t/(A_t + a) for Algorithm 1's a, which itself may overflow
+            z = size * rho
+            return 2.0 * z / (2.0 * z + 1.0 + math.sqrt(1.0 + 4.0 * z))
 
         def bisect(low: float, high: float) -> float:
             return rho_of(0.5 * (theta_of(low) + theta_of(high)))
