@@ -85,9 +85,8 @@ def parser() -> argparse.ArgumentParser:
             if "help" in option.metadata and option.name != "seed":
                 _add_option(one, option)
     experiments.add_parser("all", parents=[common], **_help("all of these, at their default sizes"))
-    solve.add_options(
-        commands.add_parser("solve", **_help("solve a problem whose data is in a file, with a certificate"))
-    )
+    text = _help("solve a problem whose data is in a file, with a certificate")
+    solve.add_options(commands.add_parser("solve", **text))
     return top
 
 

@@ -7,6 +7,7 @@ import os
 import stat
 import warnings
 import zipfile
+import zlib
 from pathlib import Path
 
 from .data import Cost, Pair, Table, make_cost, make_pair
@@ -33,10 +34,13 @@ def read(path: str | os.PathLike[str], settings: Settings, format: str | None = 
                 return contents
             return make_cost(contents, settings) if settings.problem == "transport" else make_pair(contents, settings)
     except Fault as fault:
-        raise FileProblem(name, fault.place, fault.text) from None
-    except OSError as error:
-        damaged = error.errno in (None, errno.EINVAL)  # EINVAL: a damaged archive points outside of the file
-        raise FileProblem(name, "", f"damaged or cut off: {gist(error)}" if damaged else str(error.strerror)) from None
+        raise FileProblem(name, *fault.args) from None
+    except (OSError, EOFError, zlib.error) as error:
+        text = f"the compressed data is damaged or cut off: {gist(error)}"
+        # EINVAL: a damaged archive points outside of the file.
+        if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
+            text = str(error.strerror)
+        raise FileProblem(name, "", text) from None
     except MemoryError:
         raise FileProblem(name, "", "reading it takes more memory than there is") from None
     except ImportError as error:

@@ -51,21 +51,21 @@ def complain(text: str) -> None:
 def summary(name: str, problem: str, solution: FileSolution, written: bool = False) -> str:
     """The lines of the summary, ASCII but for the file's own names; ``written``: files with the rest will follow."""
     res, lower, gap = solution.res, "none: no certificate was found at this point", "unknown"
-    if math.isfinite(solution.lower):
-        lower = f"{solution.lower:.12g} ({solution.proves})"
-    if math.isfinite(solution.gap):
-        exact = solution.lower == 0.0 and solution.solved  # the value is rounding: a gap relative to it means nothing
-        relative = "" if exact or not solution.fun else f", {solution.gap / abs(solution.fun):.1e} of the value"
-        gap = f"{solution.gap:.3g}{relative}: the value is that close to the best possible, or closer"
+    if math.isfinite(res.lower):
+        lower = f"{res.lower:.12g} ({solution.proves})"
+    if math.isfinite(res.gap):
+        exact = res.lower == 0.0 and solution.solved  # the value is rounding: a gap relative to it means nothing
+        relative = "" if exact or not res.fun else f", {res.gap / abs(res.fun):.1e} of the value"
+        gap = f"{res.gap:.3g}{relative}: the value is that close to the best possible, or closer"
     rows = [
         ("problem", f"{problem}: {PROBLEMS[problem]}"),
         ("data", f"{name}: {solution.size}"),
-        ("status", f"{'solved' if solution.solved else 'NOT SOLVED'}. {solution.message}"),
-        ("value", f"{solution.fun:.12g}"),
+        ("status", f"{'solved' if solution.solved else 'NOT SOLVED'}. {res.message}"),
+        ("value", f"{res.fun:.12g}"),
         ("lower bound", lower),
         ("gap", gap),
-        ("method", f"{res.method}: {solution.why}"),
-        ("work", f"iterations {int(res.nit)}, products {round(res.nprod)}, seconds {solution.seconds:.3g}"),
+        ("method", f"{res.method}: {res.reason}"),
+        ("work", f"iterations {int(res.nit)}, products {round(res.nprod)}, seconds {res.seconds:.3g}"),
         *_extra_rows(solution, written),
         *(("note", note) for note in solution.notes),
     ]
@@ -136,20 +136,22 @@ def write(solution: FileSolution, settings: Settings, name: str, out: Path) -> s
 
 def record(solution: FileSolution, settings: Settings, name: str) -> dict[str, Any]:
     """All that is said of the solution, but for the arrays; the coefficients by their columns' names."""
-    arrays, fit = solution.arrays, {}
+    res, arrays, fit = solution.res, solution.arrays, {}
     if "coef" in arrays:
         named = dict(zip(arrays["columns"].tolist(), arrays["coef"].tolist(), strict=True))
         fit = {"coefficients": named, "intercept": float(arrays["intercept"])}
     return {
         "file": name,
         "problem": settings.problem,
-        **{name: getattr(solution, name) for name in ("size", "solved", "fun", "lower", "gap")},
-        "relative_gap": solution.gap / abs(solution.fun) if solution.fun else math.nan,
-        "method": solution.res.method,
-        "why": solution.why,
-        "iterations": int(solution.res.nit),
-        "products": round(solution.res.nprod),
-        "seconds": solution.seconds,
+        "size": solution.size,
+        "solved": solution.solved,
+        **{field: float(res[field]) for field in ("fun", "lower", "gap")},
+        "relative_gap": float(res.gap / abs(res.fun)) if res.fun else math.nan,
+        "method": res.method,
+        "why": res.reason,
+        "iterations": int(res.nit),
+        "products": round(res.nprod),
+        "seconds": res.seconds,
         **solution.scalars,
         **fit,
         "notes": list(solution.notes),

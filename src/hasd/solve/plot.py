@@ -21,8 +21,7 @@ def plot(solution: FileSolution, problem: str, path: Path) -> None:
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
-    look: Any = RC  # matplotlib's stubs want the names spelled out
-    with rc_context(look), warnings.catch_warnings():
+    with rc_context(RC), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of letters in labels that the font does not have
         figure = Figure(figsize=(11.0, 3.6), layout="constrained")
         left, middle, right = figure.subplots(1, 3)
@@ -38,7 +37,8 @@ def _draw_values(left: Any, middle: Any, solution: FileSolution) -> None:
 
     The bound that is known only at the end is a level.
     """
-    when, fun, lower = (np.asarray(solution.res.trace[name], dtype=float) for name in ("seconds", "fun", "lower"))
+    trace, final = solution.res.trace, solution.res.lower
+    when, fun, lower = (np.asarray(trace[name], dtype=float) for name in ("seconds", "fun", "lower"))
     short = when.size > 0 and when[-1] < 1.0
     when = when * (1000.0 if short else 1.0)
     look: dict[str, Any] = {"marker": "o" if len(when) <= 30 else None, "markersize": 3}
@@ -47,11 +47,11 @@ def _draw_values(left: Any, middle: Any, solution: FileSolution) -> None:
     shown = np.isfinite(lower)
     if shown.any():
         left.plot(when[shown], lower[shown], "--", color=COLORS[1], label="certified lower bound", **look)
-    if np.isfinite(solution.lower):
-        left.axhline(solution.lower, color=COLORS[2], linestyle=":", label="final lower bound")
+    if np.isfinite(final):
+        left.axhline(final, color=COLORS[2], linestyle=":", label="final lower bound")
     _scale(left, fun[np.isfinite(fun)], lower[shown])
     left.set(ylabel="value", title="value and lower bound")
-    for values, color, dashes in ((fun - lower, COLORS[1], "--"), (fun - solution.lower, COLORS[2], ":")):
+    for values, color, dashes in ((fun - lower, COLORS[1], "--"), (fun - final, COLORS[2], ":")):
         good = np.isfinite(values) & (values > 0.0)
         if good.any():
             middle.semilogy(when[good], values[good], dashes, color=color)

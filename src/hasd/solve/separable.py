@@ -140,7 +140,6 @@ class SeparationWatch:
     seconds: float  # for the whole run
     direction: np.ndarray | None = None
     nprod: int = 0  # products that the looks took
-    searched: bool = False  # whether linear programs have been asked
     _steps: int = 0
     _began: float = field(default_factory=time.perf_counter)
 
@@ -163,9 +162,8 @@ class SeparationWatch:
         return margins
 
     def search(self) -> None:
-        """Ask linear programs, once, where nothing was found yet."""
-        if not self.searched and self.direction is None:
-            self.searched = True
+        """Ask linear programs where nothing was found yet."""
+        if self.direction is None:
             self.direction = separator(self.A, self.y, self.seconds - (time.perf_counter() - self._began))
 
     def finish(self, x: np.ndarray, tol: float) -> None:
@@ -173,5 +171,5 @@ class SeparationWatch:
 
         Where a direction exists, the weights 1/(1 + exp(y_i <a_i, x>)) of the rows above 0 vanish with the gradient.
         """
-        if self.direction is None and float(self.look(x).max()) > -0.5 * math.log(tol):
+        if self.direction is None and self.look(x).max() > -0.5 * math.log(tol) and self._steps < PATIENCE:
             self.search()

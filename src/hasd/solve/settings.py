@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import BooleanOptionalAction
+from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -20,9 +21,7 @@ positive, not_negative = number(5e-324, "finite number above 0"), number(0.0, "f
 exponent, norm = number(2.0, "finite number of at least 2"), number(2.0, "number from 2 to inf")
 
 
-def option(
-    text: str, problems: tuple[str, ...] = tuple(PROBLEMS), kind: Any = None, metavar: str | None = None, **how: Any
-) -> Any:
+def option(text: str, problems: Iterable[str] = PROBLEMS, kind: Any = None, metavar: Any = None, **how: Any) -> Any:
     """A setting of these problems that the command takes as an option; ``how`` is for argparse."""
     given = {"help": text, "type": kind, "metavar": metavar, "default": None, **how}
     arguments = {name: value for name, value in given.items() if value is not None}
