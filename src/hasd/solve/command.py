@@ -68,8 +68,7 @@ def run(options: argparse.Namespace) -> int:
     """Read, solve, tell, write; the exit code."""
     given = {one.name: getattr(options, one.name) for one in fields(Settings) if one.name != "progress"}
     settings = Settings(**given, progress=sys.stderr.isatty() and find_spec("tqdm") is not None)
-    misplacement = settings.misplacement()
-    if misplacement:
+    if misplacement := settings.misplacement():
         options.usage(misplacement)
     try:
         data = read(options.file, settings, options.format)

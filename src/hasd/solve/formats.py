@@ -43,7 +43,10 @@ MARKS = {getattr(codecs, f"BOM_UTF{bits}_{end}E"): f"utf-{bits}" for bits in (32
 """Byte order marks of texts that are not UTF-8; UTF-32 comes first, as its mark begins with that of UTF-16."""
 DELIMITERS = "\t;,"
 """Tried in this order: a comma beside semicolons or tabs is a decimal comma.  Without any, blanks delimit."""
-COMMA, POINT = (re.compile(rf"(?:^|[;\t])\s*[-+]?\d*{sign}\d+(?:[eE][-+]?\d+)?\s*(?:$|[;\t])") for sign in (",", r"\."))
+BLANKS = r"[^\S\t]*+"
+COMMA, POINT = (
+    re.compile(rf"(?:^|[;\t]){BLANKS}[-+]?\d*{sign}\d+(?:[eE][-+]?\d+)?{BLANKS}(?:$|[;\t])") for sign in (",", r"\.")
+)
 """A cell, between semicolons or tabs, with such a decimal sign."""
 FLAT = ("boolean", "integer", "floating", "decimal", "string", "large_string")
 """Types of parquet that are read."""
@@ -145,7 +148,7 @@ def _find_names(lines: Lines, delimiter: str, decimal: str, settings: Settings) 
     """
     number = lines.numbers[0]
     cells = tuple(cell.strip() for cell in _split(number, lines.texts[0], delimiter))
-    asked = {settings.target, *(settings.columns or ()), *(settings.drop or ())} & {*cells}
+    asked = {*cells} & {settings.target, *(settings.columns or ()), *(settings.drop or ())}
     if settings.header != "auto" or any(not is_number(name) for name in asked):
         return (None if settings.header == "no" else cells), len(cells)
     index = settings.target or "-1"

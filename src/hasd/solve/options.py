@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import math
 from argparse import ArgumentTypeError
-from collections.abc import Callable
 from pathlib import Path
 
 
@@ -31,16 +30,12 @@ def names(text: str) -> tuple[str, ...]:
     return found
 
 
-def number(least: float, what: str) -> Callable[[str], float]:
-    """A type: numbers from ``least`` on, infinity where ``what``, their description, has it."""
-
-    def parse(text: str) -> float:
-        value = _float(text)
-        if not least <= value or (value == math.inf and "inf" not in what):
-            raise ArgumentTypeError(f"must be a {what}, got {text!r}")
-        return value
-
-    return parse
+def number(text: str, least: float, what: str) -> float:
+    """A number from ``least`` on; infinity only where ``what``, its description, has it."""
+    value = _float(text)
+    if not least <= value or (value == math.inf and "inf" not in what):
+        raise ArgumentTypeError(f"must be a {what}, got {text!r}")
+    return value
 
 
 def whole_number(text: str, least: int = 1) -> int:

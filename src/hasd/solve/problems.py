@@ -100,7 +100,8 @@ def _logistic(data: Pair, settings: Settings, tol: float) -> Found:
     if f.ridge > 0.0:  # a ridge guarantees a minimiser
         notes = ("The ridge holds the intercept too.",) if settings.intercept else ()
         return *_solve_smooth(f, settings, tol), notes
-    watch = SeparationWatch(data.A, data.b, math.inf if settings.time_limit is None else settings.time_limit)
+    limit = math.inf if settings.time_limit is None else settings.time_limit
+    watch = SeparationWatch(data.A, data.b, time.perf_counter() + limit)
     res, scalars = _solve_smooth(f, settings, tol, callback=watch)
     watch.finish(res.x, tol)
     res.nprod += watch.nprod

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -137,11 +137,10 @@ class SeparationWatch:
 
     A: Any
     y: np.ndarray
-    seconds: float  # for the whole run
+    deadline: float  # of the whole run, by time.perf_counter
     direction: np.ndarray | None = None
     nprod: int = 0  # products that the looks took
     _steps: int = 0
-    _began: float = field(default_factory=time.perf_counter)
 
     def __call__(self, x: np.ndarray) -> None:
         """One more step of the run, which is now at x."""
@@ -164,7 +163,7 @@ class SeparationWatch:
     def search(self) -> None:
         """Ask linear programs where nothing was found yet."""
         if self.direction is None:
-            self.direction = separator(self.A, self.y, self.seconds - (time.perf_counter() - self._began))
+            self.direction = separator(self.A, self.y, self.deadline - time.perf_counter())
 
     def finish(self, x: np.ndarray, tol: float) -> None:
         """The end of the run, which brought its gradient down to the share tol.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from argparse import BooleanOptionalAction
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
+from functools import partial
 from typing import Any
 
 from .options import memory, names, number, whole_number
@@ -17,8 +18,10 @@ PROBLEMS = {
     "transport": "min over plans P with marginals a and b of <C, P> + reg sum P log P",
 }
 FITS, SMOOTH = ("minimax", "lp", "logistic", "lse"), ("logistic", "lse")
-positive, not_negative = number(5e-324, "finite number above 0"), number(0.0, "finite number of at least 0")
-exponent, norm = number(2.0, "finite number of at least 2"), number(2.0, "number from 2 to inf")
+positive = partial(number, least=5e-324, what="finite number above 0")
+not_negative = partial(number, least=0.0, what="finite number of at least 0")
+exponent = partial(number, least=2.0, what="finite number of at least 2")
+norm = partial(number, least=2.0, what="number from 2 to inf")
 
 
 def option(text: str, problems: Iterable[str] = PROBLEMS, kind: Any = None, metavar: Any = None, **how: Any) -> Any:
