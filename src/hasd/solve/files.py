@@ -58,10 +58,9 @@ def _check_file(name: str, limit: float) -> None:
     if name == "-":
         raise Fault("", "standard input is not read; save it as a file (for a file named - give ./-)")
     status = os.stat(name)
-    if stat.S_ISDIR(status.st_mode):
-        raise Fault("", "is a directory")
     if not stat.S_ISREG(status.st_mode):
-        raise Fault("", "a pipe or a device; save it as a file")
+        directory = stat.S_ISDIR(status.st_mode)
+        raise Fault("", "is a directory" if directory else "a pipe or a device; save it as a file")
     if status.st_size == 0:
         raise Fault("", "the file is empty")
     refuse_above_limit(status.st_size, limit, "")

@@ -43,10 +43,8 @@ MARKS = {getattr(codecs, f"BOM_UTF{bits}_{end}E"): f"utf-{bits}" for bits in (32
 """Byte order marks of texts that are not UTF-8; UTF-32 comes first, as its mark begins with that of UTF-16."""
 DELIMITERS = "\t;,"
 """Tried in this order: a comma beside semicolons or tabs is a decimal comma.  Without any, blanks delimit."""
-BLANKS = r"[^\S\t]*+"
-COMMA, POINT = (
-    re.compile(rf"(?:^|[;\t]){BLANKS}[-+]?\d*{sign}\d+(?:[eE][-+]?\d+)?{BLANKS}(?:$|[;\t])") for sign in (",", r"\.")
-)
+CELL = r"(?:^|[;\t])[^\S\t]*+[-+]?\d*{}\d+(?:[eE][-+]?\d+)?[^\S\t]*+(?:$|[;\t])"
+COMMA, POINT = re.compile(CELL.format(",")), re.compile(CELL.format(r"\."))
 """A cell, between semicolons or tabs, with such a decimal sign."""
 FLAT = ("boolean", "integer", "floating", "decimal", "string", "large_string")
 """Types of parquet that are read."""

@@ -64,10 +64,10 @@ def solve(data: Pair | Cost, settings: Settings) -> FileSolution:
         warnings.simplefilter("ignore")  # the result reports what the warnings would
         res, scalars, notes = solver(data, settings, tol)
         fit, predictions = _fit(res.x, data, settings) if isinstance(data, Pair) else ({}, {})
-        lower = -math.inf if math.isnan(res.lower) else res.lower
-        res.update(lower=lower, gap=res.fun - lower, seconds=time.perf_counter() - began)
-        scale = max(abs(res.fun), abs(res.trace["fun"][0]) if smooth else 0.0)  # what the gap is relative to
-        attained = "separator" not in res and math.isfinite(res.fun)
+        fun, lower = float(res.fun), -math.inf if math.isnan(res.lower) else float(res.lower)
+        res.update(fun=fun, lower=lower, gap=fun - lower, seconds=time.perf_counter() - began)
+        scale = max(abs(fun), abs(res.trace["fun"][0]) if smooth else 0.0)  # what the gap is relative to
+        attained = "separator" not in res and math.isfinite(fun)
         solved = bool(attained and (res.success or res.gap <= tol * scale))
     return FileSolution(
         res,
