@@ -205,7 +205,7 @@ def _make_table(values: np.ndarray, place: str, settings: Settings, called: str 
     if values.ndim != 2:
         raise Fault(place, f"{values.ndim}-D, shape {values.shape}; a table has two dimensions")
     chosen, target, used = select(settings, None, values.shape[1])
-    return Table(pd.DataFrame(values)[used], None, chosen, target, called=called)
+    return Table(pd.DataFrame(values, copy=False)[used], None, chosen, target, called=called)
 
 
 def read_array(stream: IO[bytes], total: int, place: str, limit: float) -> np.ndarray:
