@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-RC: dict[str, Any] = {
+RC: Any = {
     "font.size": 9.0,
     "axes.titlesize": 9.0,
     "axes.labelsize": 9.0,
@@ -25,7 +25,7 @@ RC: dict[str, Any] = {
     "pdf.fonttype": 42,
     "savefig.dpi": 150,
 }
-"""Used inside matplotlib's rc_context only: nobody else's settings change."""
+"""Used inside matplotlib's rc_context only: nobody else's settings change.  Its stubs want the names spelled out."""
 
 
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "black")
@@ -49,13 +49,11 @@ def draw_convergence(trace: Mapping[str, Any], lower: float, label: str, ax: Any
     base = lower if certified else float(np.nanmin(values))
     steps = trace.get("iteration", np.arange(len(values)))
     above = np.where(values > base, values - base, np.nan)  # a distance of 0 has no logarithm
-    style: Any = RC
-    with rc_context(style):
+    with rc_context(RC):
         if ax is None:
             _, ax = pyplot.subplots(figsize=(4.5, 3.0), layout="constrained")
         ax.semilogy(steps, above, color=COLORS[0], marker=MARKERS[0] if len(values) < 30 else "", label=label or None)
-        ax.set_xlabel("iteration")
-        ax.set_ylabel("fun - certified lower bound" if certified else "fun - lowest value")
+        ax.set(xlabel="iteration", ylabel="fun - certified lower bound" if certified else "fun - lowest value")
         if label:
             ax.legend()
     return ax

@@ -8,15 +8,17 @@ import sys
 from collections.abc import Sequence
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import Field, fields, replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from . import __version__
 from .experiments import EXPERIMENTS, Experiment, Workers, collect, save
 from .experiments.workers import cores
 from .solve import command as solve
 from .solve.faults import make_printable
-from .solve.folder import folder, make_folder
-from .solve.terminal import complain, say
+from .solve.options import folder, whole_number
+from .solve.output import complain, make_folder, say
 
 FAILED, INTERRUPTED = 1, 130
 """Exit codes beside 0; argparse itself ends with 2 on a wrong usage."""
@@ -30,14 +32,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = parser().parse_args(argv)
     try:
         return solve.run(options) if options.command == "solve" else _reproduce(options)
-    except (ValueError, OSError, ImportError) as error:
+    except (ValueError, OSError, ImportError, MemoryError, BrokenProcessPool) as error:
         complain(f"error: {_error_text(error)}")
-        return FAILED
-    except MemoryError:
-        complain("error: this takes more memory than there is")
-        return FAILED
-    except BrokenProcessPool:
-        complain("error: a worker process died; was it out of memory? Try --jobs 1")
         return FAILED
     except KeyboardInterrupt:
         complain("interrupted")
@@ -52,7 +48,11 @@ def _replace_closed_streams() -> None:
 
 
 def _error_text(error: Exception) -> str:
-    """An error without the number that the system gives it."""
+    """An error as one line, without the number that the system gives it."""
+    if isinstance(error, MemoryError):
+        return "this takes more memory than there is"
+    if isinstance(error, BrokenProcessPool):
+        return "a worker process died; was it out of memory? Try --jobs 1"
     if isinstance(error, OSError) and error.strerror:
         return error.strerror if error.filename is None else f"{error.filename}: {error.strerror}"
     return str(error) or type(error).__name__
@@ -78,33 +78,34 @@ def parser() -> argparse.ArgumentParser:
         description="Run the paper's experiments and write CSV tables, PNG and PDF figures and a Markdown report.",
     )
     experiments = reproduce.add_subparsers(dest="experiment", required=True, metavar="EXPERIMENT")
+    common = _common_options()
     for experiment in EXPERIMENTS.values():
-        one = _subcommand(experiments, experiment.name, experiment.summary)
+        one = experiments.add_parser(experiment.name, parents=[common], **_help(experiment.summary))
         for option in fields(experiment.sizes):
             if "help" in option.metadata and option.name != "seed":
                 _add_option(one, option)
-    _subcommand(experiments, "all", "all of these, at their default sizes")
-    text = "solve a problem whose data is in a file, with a certificate"
-    solve.add_options(commands.add_parser("solve", help=text, description=text[0].upper() + text[1:] + "."))
+    experiments.add_parser("all", parents=[common], **_help("all of these, at their default sizes"))
+    text = _help("solve a problem whose data is in a file, with a certificate")
+    solve.add_options(commands.add_parser("solve", **text))
     return top
 
 
-def _subcommand(
-    experiments: argparse._SubParsersAction[argparse.ArgumentParser], name: str, text: str
-) -> argparse.ArgumentParser:
-    one = experiments.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
-    one.add_argument(
-        "--out", type=folder, default=Path("results"), metavar="DIR", help="where files go (default: results)"
-    )
-    one.add_argument(
-        "--jobs",
-        type=positive_int,
-        metavar="N",
-        help="worker processes, at most and by default one a core; never changes a result",
-    )
-    one.add_argument("--quick", action="store_true", help="tiny sizes, to see that everything works")
-    one.add_argument("--seed", type=natural_int, metavar="N", help="seed of the random data (default: 0)")
-    return one
+def _common_options() -> argparse.ArgumentParser:
+    """The options that every experiment has."""
+    common = argparse.ArgumentParser(add_help=False)
+    where = "where files go (default: results)"
+    common.add_argument("--out", type=folder, default=Path("results"), metavar="DIR", help=where)
+    workers = "worker processes, at most and by default one a core; never changes a result"
+    common.add_argument("--jobs", type=size, metavar="N", help=workers)
+    common.add_argument("--quick", action="store_true", help="tiny sizes, to see that everything works")
+    seed = partial(whole_number, least=0)
+    common.add_argument("--seed", type=seed, metavar="N", help="seed of the random data (default: 0)")
+    return common
+
+
+def _help(text: str) -> dict[str, Any]:
+    """What a command does, in the list of commands and on its own page."""
+    return {"help": text, "description": f"{text[0].upper()}{text[1:]}."}
 
 
 def _add_option(one: argparse.ArgumentParser, option: Field[object]) -> None:
@@ -112,7 +113,7 @@ def _add_option(one: argparse.ArgumentParser, option: Field[object]) -> None:
     if isinstance(option.default, bool):
         one.add_argument(f"--{option.name}", action="store_true", default=None, help=option.metadata["help"])
     else:
-        one.add_argument(f"--{option.name}", type=positive_int, metavar="N", help=text)
+        one.add_argument(f"--{option.name}", type=size, metavar="N", help=text)
 
 
 def _sizes(experiment: Experiment, options: argparse.Namespace) -> object:
@@ -122,26 +123,11 @@ def _sizes(experiment: Experiment, options: argparse.Namespace) -> object:
     return replace(base, **{name: value for name, value in given.items() if value is not None})
 
 
-def positive_int(text: str) -> int:
-    """A whole number above 0, for argparse."""
-    number = _parse_whole(text, 1)
+def size(text: str) -> int:
+    """A whole number above 0, for argparse, that is not too large."""
+    number = whole_number(text)
     if number > MOST:
         raise argparse.ArgumentTypeError(f"must be at most {MOST}, got {text!r}")
-    return number
-
-
-def natural_int(text: str) -> int:
-    """A whole number, 0 included."""
-    return _parse_whole(text, 0)
-
-
-def _parse_whole(text: str, least: int) -> int:
-    try:
-        number = int(text)
-    except ValueError:
-        number = least - 1
-    if number < least:
-        raise argparse.ArgumentTypeError(f"must be a whole number of at least {least}, got {text!r}")
     return number
 
 

@@ -76,6 +76,8 @@ CONSTANT = parquet(a=np.zeros(2**18), y=np.zeros(2**18))
         ("bytes.npy", header("'|b1'", "(500, 500)", bytes(250_000)), "needs 1.91 MiB"),
         ("digits.csv", b"9" * 10**5 + b",1\n", "line 1, column 1: the cell is inf"),
         ("quotes.csv", b'"' * 10**5 + b"\n", "no rows below the names"),
+        ("almost.csv", b"k,y\n" + (b"9" * 2**17 + b"x,1\n") * 2, "column 1 ('k'): the same word in every row"),
+        ("tabs.csv", b"1" + b"\t" * 2**17 + b"x\n", "line 1, column 131073: 'x' is not a number, though other cells"),
         ("size.csv", b"1,2\n" * 2**19, "needs 2 MiB of memory, above the limit of 1 MiB"),
     ],
     ids=lambda value: value if isinstance(value, str) and value[-4:].count(".") else "",

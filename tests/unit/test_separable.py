@@ -48,7 +48,7 @@ APART = {
 def test_separated_labels_are_named_within_a_thousand_iterations(how, norm):
     A, y = apart(0, **how)
     found = solution(A, y, norm=norm)
-    assert not found.solved and found.message == SEPARATED and found.res.nit <= 1000
+    assert not found.solved and found.res.message == SEPARATED and found.res.nit <= 1000
     assert np.all(y * (A @ found.arrays["separator"]) > 0.0)
 
 
@@ -91,7 +91,7 @@ TOUCHING = ["a word of one class", "one column", "numbers that are no decimals",
 def test_labels_separated_but_for_rows_in_the_plane(kind, norm):
     A, y = touching(kind)
     found = solution(A, y, norm=norm)
-    assert not found.solved and found.message == SEPARATED and found.res.nit <= 1000
+    assert not found.solved and found.res.message == SEPARATED and found.res.nit <= 1000
     margins = y * (A @ found.arrays["separator"])
     assert margins.min() > -1e-12 and margins.max() > 1e-3
 
@@ -104,7 +104,7 @@ def test_sparse_data_and_an_intercept():
     y = np.where(A.sum(axis=1) > 0.8, 1.0, -1.0)
     plain, beside = (solution(csr_array(A), y, intercept=intercept) for intercept in (False, True))
     assert plain.solved and "separator" not in plain.arrays
-    assert beside.message == SEPARATED and not beside.solved
+    assert beside.res.message == SEPARATED and not beside.solved
     w = beside.arrays["separator"]
     assert np.all(y * (A @ w[:3] + w[3]) > 0.0)
 
@@ -148,7 +148,7 @@ def test_labels_that_nothing_separates_are_never_called_so(kind):
     assert separator(A, y) is None and separator(csr_array(A), y) is None
     for given in ({}, {"norm": np.inf, "maxiter": 600}):
         found = solution(A, y, **given)
-        assert found.message != SEPARATED and "separator" not in found.arrays
+        assert found.res.message != SEPARATED and "separator" not in found.arrays
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -183,4 +183,4 @@ def test_what_is_too_large_or_too_late_is_not_decided(monkeypatch):
 @pytest.mark.parametrize("how", APART.values(), ids=APART)
 def test_with_a_ridge_there_is_a_best_x(how):
     found = solution(*apart(0, **how), ridge=0.01, maxiter=300)
-    assert found.message != SEPARATED and "separator" not in found.arrays
+    assert found.res.message != SEPARATED and "separator" not in found.arrays

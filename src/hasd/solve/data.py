@@ -6,12 +6,12 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from .faults import Fault, describe_bad, first_bad_index, name_list, quote, refuse_above_limit
+from .faults import Fault, name_list, quote, refuse_above_limit, refuse_bad_numbers
 from .settings import Settings
 
 MASS_ERROR = 1e-9
@@ -25,8 +25,10 @@ DATE = re.compile(
     rf"(\d{{4}}[-/.]{MONTH}[-/.]{DAY}|{DAY}[-/. ]+{MONTH}[-/. ,]+\d{{2,4}})(?!\d).*|{DAY}:\d\d(:\d\d.*)?", re.I
 )
 """A day, with or without a time, or a time alone."""
-ALMOST = re.compile(r"[-+]?[\d.,_' ]*\d[\d.,_' ]*([eE][-+]?\d+)?\s*[%€$£]?")
-"""A cell that was probably meant as a number: with another decimal sign, groups of digits or a unit."""
+ALMOST = re.compile(r"[-+]?[.,_' ]*+\d[\d.,_' ]*+([eE][-+]?\d+)?\s*[%€$£]?")
+"""A cell that was probably meant as a number: with another decimal sign, groups of digits or a unit.  Nothing is tried
+twice (`*+`), as a hostile cell may have millions of digits."""
+NUMBER = re.compile(r"\s*+[-+]?(\d++\.?\d*+|\.\d++)(e[-+]?\d++)?\s*|\s*[-+]?(nan|inf|infinity)\s*", re.ASCII | re.I)
 TRUTH = {"true": 1.0, "false": 0.0}
 NUMERIC = "biuf"
 """Kinds of NumPy types: booleans, integers, floating-point numbers."""
@@ -48,8 +50,9 @@ class Table:
     called: str = ""  # the target, where that is no column
 
     def place(self, i: int, j: int) -> str:
-        """Where a cell is in the file."""
-        return f"{self.row(i)}, {self.target_name if j == self.target else column(j, self.names)}"
+        """Where the cell in row i of the frame and column j of the file is in the file."""
+        column_name = self.target_name if j == self.target else column(j, self.names)
+        return f"{self.row(int(self.frame.index[i]))}, {column_name}"
 
     @property
     def target_name(self) -> str:
@@ -125,46 +128,38 @@ def select(settings: Settings, names: Names, width: int) -> tuple[list[int], int
     return kept, target, sorted({*kept, target})
 
 
-def is_number(cell: str | None, decimal: str = ".") -> bool:
+def is_number(cell: str, decimal: str = ".") -> bool:
     """Whether a cell is a number as files write them: no digit groups, which Python would take.
 
     >>> is_number(" -1.5e3"), is_number("1_000"), is_number("1,5", ","), is_number("1.5", ",")
     (True, False, True, False)
     """
-    if cell is None or "_" in cell or (decimal == "," and "." in cell):
-        return False
-    try:
-        float(cell.replace(decimal, "."))
-    except ValueError:
-        return False
-    return True
+    return (decimal == "." or "." not in cell) and NUMBER.fullmatch(cell.replace(decimal, ".")) is not None
 
 
 def make_pair(table: Table, settings: Settings) -> Pair:
     """The target, and the other columns as numbers."""
-    frame, notes = _drop_missing(table, settings)
-    target, labels, classes = frame[table.target], settings.problem == "logistic", None
+    full = _drop_missing(table, settings)
+    target, labels, classes, notes = full.frame[table.target], settings.problem == "logistic", None, [*full.notes]
     if target.dtype.kind in NUMERIC or not labels:
-        b = _matrix(table, frame, [int(target.name)], False, settings.max_memory)[0][:, 0]
+        b = _matrix(full, [int(target.name)], settings, words=False)[0][:, 0]
     if labels:
         b, classes, said = make_labels(target, table.target_name)
         notes += said
-    A, names, expanded = _matrix(table, frame, table.chosen, True, settings.max_memory, bool(settings.intercept))
+    A, names, expanded = _matrix(full, table.chosen, settings, words=True)
     unnamed = [j + 1 for j in table.chosen if table.names and table.names[j] in UNNAMED]
     notes += [f"Column {j} has no name (a row number?) and was taken as data." for j in unnamed[:3]] + expanded
-    rows = None if len(frame) == len(table.frame) else frame.index.to_numpy()
-    return Pair(A, b, table.target_name, names, (*table.notes, *notes), classes, rows)
+    rows = None if len(full.frame) == len(table.frame) else full.frame.index.to_numpy()
+    return Pair(A, b, table.target_name, names, tuple(notes), classes, rows)
 
 
 def make_cost(table: Table, settings: Settings) -> Cost:
     """The table as a cost matrix, with uniform masses."""
-    return with_masses(_matrix(table, _drop_missing(table, settings)[0], table.chosen, False, settings.max_memory)[0])
+    return with_masses(_matrix(_drop_missing(table, settings), table.chosen, settings, words=False)[0])
 
 
 def with_masses(C: np.ndarray, a: np.ndarray | None = None, b: np.ndarray | None = None) -> Cost:
     """A cost matrix and its masses: uniform, with the sum of the other, where one is absent."""
-    if 0 in C.shape:
-        raise Fault("", f"a cost matrix of shape {C.shape}")
     for name, mass in (("a", a), ("b", b)):
         if mass is not None and (mass.min() < 0.0 or not 0.0 < mass.sum() < math.inf):
             worst = f"entry {int(np.argmin(mass))} (from 0) is {mass.min():g}" if mass.min() < 0.0 else "no finite sum"
@@ -191,8 +186,8 @@ def make_labels(values: Any, place: str) -> tuple[np.ndarray, tuple[str, str], l
     return 2.0 * codes - 1.0, (names[0], names[1]), [] if numeric and list(found) == [-1, 1] else said
 
 
-def _drop_missing(table: Table, settings: Settings) -> tuple[Any, list[str]]:
-    """The rows without missing values, and notes; unless the settings drop rows, a missing value is a Fault."""
+def _drop_missing(table: Table, settings: Settings) -> Table:
+    """The rows without missing values, and a note; unless the settings drop rows, a missing value is a Fault."""
     frame = table.frame
     if not len(frame):
         raise Fault("", "no rows")
@@ -200,7 +195,7 @@ def _drop_missing(table: Table, settings: Settings) -> tuple[Any, list[str]]:
     rows = missing.any(axis=1)
     count = int(rows.sum())
     if count == 0:
-        return frame, []
+        return table
     if settings.missing != "drop":
         i = int(np.argmax(rows))
         more = f", one of {count} such rows" if count > 1 else ""
@@ -208,39 +203,33 @@ def _drop_missing(table: Table, settings: Settings) -> tuple[Any, list[str]]:
         raise Fault(table.place(i, int(frame.columns[np.argmax(missing[i])])), f"the cell is empty or nan{more}{hint}")
     if count == len(frame):
         raise Fault("", "every row has a missing value; none is left")
-    return frame[~rows], [f"{count} of {len(frame)} rows have missing values and were left out (--missing drop)."]
+    note = f"{count} of {len(frame)} rows have missing values and were left out (--missing drop)."
+    return replace(table, frame=frame[~rows], notes=(*table.notes, note))
 
 
 def _matrix(
-    table: Table, frame: Any, chosen: Iterable[int], words: bool, limit: float, intercept: bool = False
+    table: Table, chosen: Iterable[int], settings: Settings, words: bool
 ) -> tuple[np.ndarray, tuple[str, ...], list[str]]:
     """Columns as one matrix, categories a column a level; the columns' names; what is to be said of categories."""
     blocks: list[np.ndarray] = []
-    owners: list[int] = []
-    names: list[str] = []
+    titles: list[tuple[str, int]] = []  # of the matrix's columns: a name, and the column of the file
     notes: list[str] = []
+    first = 1 if settings.intercept else 0  # the column of level 0 would be what the others leave of the ones
     for j in chosen:
-        name = table.names[j] if table.names and table.names[j] else f"column {j + 1}"
-        values, levels = _measure(table, frame, j, words)
-        shown = levels[1:] if intercept else levels
-        refuse_above_limit(
-            8.0 * len(frame) * (len(owners) + len(shown)), limit, f"{column(j, table.names)} as categories"
-        )
-        blocks.append(
-            values[:, None] == np.arange(len(levels))[len(levels) - len(shown) :] if levels else values[:, None]
-        )
-        names += [f"{name}={level}" for level in shown] or [name]
-        owners += [j] * blocks[-1].shape[1]
+        name, place = table.names[j] if table.names and table.names[j] else f"column {j + 1}", column(j, table.names)
+        values, levels = _measure(table, j, words)
+        shown = levels[first:]
+        extent = 8.0 * len(values) * (len(titles) + len(shown))
+        refuse_above_limit(extent, settings.max_memory, f"{place} as categories")
+        blocks.append(np.eye(len(levels), dtype=bool)[values, first:] if levels else values[:, None])
+        titles += [(f"{name}={level}", j) for level in shown] or [(name, j)]
         if levels:
-            first = f"; {quote(levels[0])} is the one that all are compared with" if intercept else ""
-            notes.append(f"The words in {column(j, table.names)} became {len(shown)} columns of 0 and 1{first}.")
+            base = f"; {quote(levels[0])} is the one that all are compared with" if first else ""
+            notes.append(f"The words in {place} became {len(shown)} columns of 0 and 1{base}.")
     A = np.hstack(blocks, dtype=np.float64)
-    place = first_bad_index(A)
-    if place is not None:
-        raise Fault(table.place(int(frame.index[place[0]]), owners[place[1]]), f"the cell is {describe_bad(A[place])}")
-    often = Counter(names)
-    unique = (f"{name} (column {owners[k] + 1})" if often[name] > 1 else name for k, name in enumerate(names))
-    return A, tuple(unique), notes
+    refuse_bad_numbers(A, "the cell is", lambda i, k: table.place(i, titles[k][1]))
+    often = Counter(name for name, _ in titles)
+    return A, tuple(f"{name} (column {j + 1})" if often[name] > 1 else name for name, j in titles), notes
 
 
 def _find_words(values: Any) -> tuple[np.ndarray, list[str]]:
@@ -252,9 +241,9 @@ def _find_words(values: Any) -> tuple[np.ndarray, list[str]]:
     return again[codes], list(words)
 
 
-def _measure(table: Table, frame: Any, j: int, words: bool) -> tuple[np.ndarray, list[str]]:
+def _measure(table: Table, j: int, words: bool) -> tuple[np.ndarray, list[str]]:
     """A column as numbers; where it may hold words and holds nothing else, their indices, and the words."""
-    values = frame[j]
+    values = table.frame[j]
     if values.dtype.kind in NUMERIC:
         return values.to_numpy(), []
     codes, levels = _find_words(values)
@@ -272,10 +261,10 @@ def _measure(table: Table, frame: Any, j: int, words: bool) -> tuple[np.ndarray,
         cell = levels[codes[i]]
         other = "," if table.decimal == "." else "."
         hint = f" (in a csv --decimal {other} reads it)" if is_number(cell, other) else ""
-        raise Fault(table.place(int(frame.index[i]), j), f"{quote(cell)} is not a number{hint}")
+        raise Fault(table.place(i, j), f"{quote(cell)} is not a number{hint}")
     if len(levels) == 1:
         raise Fault(place, f"the same word in every row ({quote(levels[0])}); leave the column out with --drop")
-    if len(levels) > MAX_LEVELS or len(levels) == len(frame):
-        every = "a different one in every row" if len(levels) == len(frame) else f"more than {MAX_LEVELS}"
+    if len(levels) > MAX_LEVELS or len(levels) == len(values):
+        every = "a different one in every row" if len(levels) == len(values) else f"more than {MAX_LEVELS}"
         raise Fault(place, f"{len(levels)} different words, {every}; leave the column out with --drop")
     return codes, levels

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable, Collection
+from itertools import islice
 
 import numpy as np
 
@@ -16,12 +17,7 @@ LISTED = 12
 
 
 class Fault(Exception):
-    """What a reader found and where; the funnel adds the file's name."""
-
-    def __init__(self, place: str, text: str):
-        """Keep place and text."""
-        super().__init__(place, text)
-        self.place, self.text = place, text
+    """What a reader found: where, and what is wrong there.  The funnel adds the file's name."""
 
 
 class FileProblem(Exception):
@@ -31,14 +27,10 @@ class FileProblem(Exception):
     data.csv: line 3: has 2 cells where line 1 has 5
     """
 
-    def __init__(self, path: str, place: str, text: str):
-        """Keep the three parts."""
-        super().__init__(path, place, text)
-        self.path, self.place, self.text = path, place, text
-
     def __str__(self) -> str:
         """The parts that say something, joined by colons."""
-        return ": ".join(make_printable(part) for part in (self.path or "''", self.place, self.text) if part)
+        path, place, text = self.args
+        return ": ".join(make_printable(part) for part in (path or "''", place, text) if part)
 
 
 def make_printable(text: str) -> str:
@@ -71,15 +63,14 @@ def gist(error: BaseException) -> str:
     return f"{type(error).__name__}: {lines[0][:SHOWN]}{'...' if len(lines[0]) > SHOWN else ''}"
 
 
-def name_list(names: Any) -> str:
+def name_list(names: Collection[str]) -> str:
     """The first names of a list.
 
     >>> name_list(["A", "b"])
     "'A', 'b'"
     """
-    names = list(names)
     more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
-    return ", ".join(quote(str(name)) for name in names[:LISTED]) + more or "none"
+    return ", ".join(map(quote, islice(names, LISTED))) + more or "none"
 
 
 def size(number: float) -> str:
@@ -102,22 +93,17 @@ def refuse_above_limit(number: float, limit: float, place: str) -> None:
         raise Fault(place, f"needs {size(number)} of memory, above the limit of {size(limit)} (--max-memory)")
 
 
-def first_bad_index(values: np.ndarray) -> tuple[int, ...] | None:
-    """The index of the first number that cannot be computed with; None where all can.  No temporary unless one can't.
+def refuse_bad_numbers(values: np.ndarray, what: str, place: Callable[..., str]) -> None:
+    """Refuse numbers that cannot be computed with; ``place`` names the one at an index.  No temporary unless there are.
 
-    >>> first_bad_index(np.array([[1.0, 2.0], [3.0, np.nan]]))
-    (1, 1)
+    >>> refuse_bad_numbers(np.array([[1.0, 2.0], [3.0, 1e300]]), "the cell is", "row {}, column {}".format)
+    Traceback (most recent call last):
+        ...
+    hasd.solve.faults.Fault: ('row 1, column 1', 'the cell is 1e+300; numbers above 1e+100 overflow in the computation')
     """
     if values.size == 0 or (values.min() >= -LARGEST and values.max() <= LARGEST):  # NaN spreads to both ends
-        return None
-    return tuple(int(i) for i in np.unravel_index(int(np.argmin(np.abs(values) <= LARGEST)), values.shape))
-
-
-def describe_bad(value: float) -> str:
-    """What is wrong with that number.
-
-    >>> describe_bad(np.nan), describe_bad(1e300)
-    ('nan; numbers must be finite', '1e+300; numbers above 1e+100 overflow in the computation')
-    """
+        return
+    index = np.unravel_index(int(np.argmin(np.abs(values) <= LARGEST)), values.shape)
+    value = values[index]
     why = f"above {LARGEST:g} overflow in the computation" if math.isfinite(value) else "must be finite"
-    return f"{value:g}; numbers {why}"
+    raise Fault(place(*map(int, index)), f"{what} {value:g}; numbers {why}".strip())

@@ -7,6 +7,7 @@ import os
 import stat
 import warnings
 import zipfile
+import zlib
 from pathlib import Path
 
 from .data import Cost, Pair, Table, make_cost, make_pair
@@ -33,10 +34,13 @@ def read(path: str | os.PathLike[str], settings: Settings, format: str | None = 
                 return contents
             return make_cost(contents, settings) if settings.problem == "transport" else make_pair(contents, settings)
     except Fault as fault:
-        raise FileProblem(name, fault.place, fault.text) from None
-    except OSError as error:
-        damaged = error.errno in (None, errno.EINVAL)  # EINVAL: a damaged archive points outside of the file
-        raise FileProblem(name, "", f"damaged or cut off: {gist(error)}" if damaged else str(error.strerror)) from None
+        raise FileProblem(name, *fault.args) from None
+    except (OSError, EOFError, zlib.error) as error:
+        text = f"the compressed data is damaged or cut off: {gist(error)}"
+        # EINVAL: a damaged archive points outside of the file.
+        if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
+            text = str(error.strerror)
+        raise FileProblem(name, "", text) from None
     except MemoryError:
         raise FileProblem(name, "", "reading it takes more memory than there is") from None
     except ImportError as error:
@@ -54,10 +58,9 @@ def _check_file(name: str, limit: float) -> None:
     if name == "-":
         raise Fault("", "standard input is not read; save it as a file (for a file named - give ./-)")
     status = os.stat(name)
-    if stat.S_ISDIR(status.st_mode):
-        raise Fault("", "is a directory")
     if not stat.S_ISREG(status.st_mode):
-        raise Fault("", "a pipe or a device; save it as a file")
+        directory = stat.S_ISDIR(status.st_mode)
+        raise Fault("", "is a directory" if directory else "a pipe or a device; save it as a file")
     if status.st_size == 0:
         raise Fault("", "the file is empty")
     refuse_above_limit(status.st_size, limit, "")

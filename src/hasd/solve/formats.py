@@ -24,7 +24,7 @@ import numpy as np
 from numpy.lib import format as npy
 
 from .data import NUMERIC, Cost, Names, Pair, Table, column, is_number, make_labels, select, with_masses
-from .faults import Fault, describe_bad, first_bad_index, gist, name_list, quote, refuse_above_limit, size
+from .faults import Fault, gist, name_list, quote, refuse_above_limit, refuse_bad_numbers, size
 from .settings import Settings
 
 MAX_LINE = 2**24
@@ -43,7 +43,8 @@ MARKS = {getattr(codecs, f"BOM_UTF{bits}_{end}E"): f"utf-{bits}" for bits in (32
 """Byte order marks of texts that are not UTF-8; UTF-32 comes first, as its mark begins with that of UTF-16."""
 DELIMITERS = "\t;,"
 """Tried in this order: a comma beside semicolons or tabs is a decimal comma.  Without any, blanks delimit."""
-COMMA, POINT = (re.compile(rf"(?:^|[;\t])\s*[-+]?\d*{sign}\d+(?:[eE][-+]?\d+)?\s*(?:$|[;\t])") for sign in (",", r"\."))
+CELL = r"(?:^|[;\t])[^\S\t]*+[-+]?\d*{}\d+(?:[eE][-+]?\d+)?[^\S\t]*+(?:$|[;\t])"
+COMMA, POINT = re.compile(CELL.format(",")), re.compile(CELL.format(r"\."))
 """A cell, between semicolons or tabs, with such a decimal sign."""
 FLAT = ("boolean", "integer", "floating", "decimal", "string", "large_string")
 """Types of parquet that are read."""
@@ -63,18 +64,13 @@ def read_lines(path: str, limit: float) -> Lines:
     with open(path, "rb") as raw:
         opener: Any = COMPRESSED.get(raw.read(2), open)
     data, most = bytearray(), 2**20 + MAX_RATIO * os.path.getsize(path)
-    try:
-        with opener(path, "rb") as stream:
-            while chunk := stream.read(2**20):
-                data += chunk
-                if len(data) > limit:
-                    raise Fault("", f"the text is longer than the limit of {size(limit)} (--max-memory)")
-                if len(data) > most:
-                    raise Fault("", f"the text is over {MAX_RATIO} times as long as its compressed form")
-    except (EOFError, zlib.error, OSError) as error:
-        if isinstance(error, OSError) and error.errno is not None:
-            raise
-        raise Fault("", f"the compressed data is damaged or cut off: {gist(error)}") from None
+    with opener(path, "rb") as stream:
+        while chunk := stream.read(2**20):
+            data += chunk
+            if len(data) > limit:
+                raise Fault("", f"the text is longer than the limit of {size(limit)} (--max-memory)")
+            if len(data) > most:
+                raise Fault("", f"the text is over {MAX_RATIO} times as long as its compressed form")
     encoding = next((name for mark, name in MARKS.items() if data.startswith(mark)), "utf-8-sig")
     try:
         text = data.decode(encoding)
@@ -150,7 +146,7 @@ def _find_names(lines: Lines, delimiter: str, decimal: str, settings: Settings) 
     """
     number = lines.numbers[0]
     cells = tuple(cell.strip() for cell in _split(number, lines.texts[0], delimiter))
-    asked = {settings.target, *(settings.columns or ()), *(settings.drop or ())} & {*cells}
+    asked = {*cells} & {settings.target, *(settings.columns or ()), *(settings.drop or ())}
     if settings.header != "auto" or any(not is_number(name) for name in asked):
         return (None if settings.header == "no" else cells), len(cells)
     index = settings.target or "-1"
@@ -171,25 +167,22 @@ def _parse_sparse(lines: Lines, settings: Settings) -> Pair:
 
     if settings.problem == "transport" or settings.target is not None or settings.columns or settings.drop:
         raise Fault("", "a sparse file: it is no cost matrix, and --target, --columns and --drop are for tables")
-
-    def load(start: int, end: int) -> Any:
-        text = "\n".join(lines.texts[start:end])
-        if "_" in text and any("_" in line.split("#")[0] for line in lines.texts[start:end]):
-            raise ValueError("an underscore, which no number has")  # Python, and so scikit-learn, would take 1_000
-        return load_svmlight_file(io.BytesIO(text.encode()), zero_based=True)
-
+    unfit = "not a row of rising index:value pairs"
+    for number, text in zip(*lines, strict=True):
+        if "_" in text.partition("#")[0]:  # Python, and so scikit-learn, would take 1_000
+            raise Fault(f"line {number}", f"{unfit}: an underscore, which no number has")
+    stream = io.BytesIO("\n".join(lines.texts).encode())
     try:
-        matrix, target = load(0, len(lines.texts))
-    except (ValueError, OverflowError):
-        raise _find_bad_row(lines, load) from None
+        matrix, target = load_svmlight_file(stream, zero_based=True)
+    except (ValueError, OverflowError) as error:  # the row is the last one that was taken from the stream
+        row = stream.getvalue().count(b"\n", 0, stream.tell() - 1)
+        raise Fault(f"line {lines.numbers[row]}", f"{unfit}: {gist(error)}") from None
     if not matrix.nnz:
         raise Fault("", "no index:value pair in any row; if it is a table, give --format csv")
     refuse_above_limit(8.0 * VECTORS * matrix.shape[1], settings.max_memory, f"index {matrix.shape[1] - 1}")
-    rows = np.repeat(lines.numbers, np.diff(matrix.indptr))
-    for values, numbers, what in ((target, lines.numbers, "the row's number"), (matrix.data, rows, "a value")):
-        place = first_bad_index(values)
-        if place is not None:
-            raise Fault(f"line {numbers[place[0]]}", f"{what} is {describe_bad(values[place])}")
+    refuse_bad_numbers(target, "the row's number is", lambda i: f"line {lines.numbers[i]}")
+    ends = matrix.indptr[1:]
+    refuse_bad_numbers(matrix.data, "a value is", lambda i: f"line {lines.numbers[np.searchsorted(ends, i, 'right')]}")
     base = min(1, int(matrix.indices.min()))
     name, classes, notes = "the number that begins a row", None, ["Indices count from 0 in this file."][base:]
     if settings.problem == "logistic":
@@ -199,34 +192,20 @@ def _parse_sparse(lines: Lines, settings: Settings) -> Pair:
     return Pair(csr_array(matrix[:, base:]), target, name, names, tuple(notes), classes)
 
 
-def _find_bad_row(lines: Lines, load: Callable[[int, int], Any]) -> Fault:
-    """The fault of the first row that cannot be read, found by bisection."""
-    start, end = 0, len(lines.texts)
-    while True:
-        middle = (start + end + 1) // 2
-        try:
-            load(start, middle)
-            start = middle
-        except (ValueError, OverflowError) as error:
-            if middle == start + 1:
-                return Fault(f"line {lines.numbers[start]}", f"not a row of rising index:value pairs: {gist(error)}")
-            end = middle
-
-
 def read_npy(path: str, settings: Settings) -> Table:
     """The array of an npy file, as a table."""
     with open(path, "rb") as file:
         return _make_table(read_array(file, os.path.getsize(path), "", settings.max_memory), "", settings)
 
 
-def _make_table(values: np.ndarray, place: str, settings: Settings) -> Table:
-    """A table from a single array."""
+def _make_table(values: np.ndarray, place: str, settings: Settings, called: str = "") -> Table:
+    """A table from a single array; ``called`` is the target."""
     import pandas as pd
 
     if values.ndim != 2:
         raise Fault(place, f"{values.ndim}-D, shape {values.shape}; a table has two dimensions")
     chosen, target, used = select(settings, None, values.shape[1])
-    return Table(pd.DataFrame(values)[used], None, chosen, target)
+    return Table(pd.DataFrame(values, copy=False)[used], None, chosen, target, called=called)
 
 
 def read_array(stream: IO[bytes], total: int, place: str, limit: float) -> np.ndarray:
@@ -271,22 +250,12 @@ def read_npz(path: str, settings: Settings) -> Table | Cost:
         raise Fault(f"array {quote(main)}", f"{A.ndim}-D, shape {A.shape}; a matrix with entries is needed")
     if cost:
         for name, values in arrays.items():
-            place = first_bad_index(values)
-            if place is not None:
-                raise Fault(f"array '{name}', entry {[*place]} (from 0)", describe_bad(values[place]))
+            refuse_bad_numbers(values, "", lambda *place, name=name: f"array '{name}', entry {[*place]} (from 0)")
         return with_masses(A, *(_find_vector(arrays, name, n) for name, n in zip("ab", A.shape, strict=True)))
-    return _join(A, _find_vector(arrays, target, len(A)), target, settings)
-
-
-def _join(A: np.ndarray, b: np.ndarray | None, target: str | None, settings: Settings) -> Table:
-    """A matrix and its target as one table, whose last column is the target."""
-    import pandas as pd
-
-    frame, width = pd.DataFrame(A), A.shape[1]
-    frame[width] = 0.0 if b is None else b
-    chosen, last, used = select(replace(settings, target=None), None, width + 1)
-    called = "none: zeros" if target is None else f"array {quote(target)}"
-    return Table(frame[used], None, chosen, last, called=called)
+    b = _find_vector(arrays, target, len(A))
+    called = "none: zeros" if b is None else f"array {quote(str(target))}"
+    joined = np.column_stack((A, np.zeros(len(A)) if b is None else b))
+    return _make_table(joined, "", replace(settings, target=None), called)
 
 
 def _find_vector(arrays: dict[str, np.ndarray], name: str | None, length: int) -> np.ndarray | None:
@@ -356,9 +325,8 @@ def _check_footer(source: Any, names: tuple[str, ...], settings: Settings) -> tu
     if metadata.num_rows < 1 or not names or len({*names}) < len(names):
         raise Fault("", f"{metadata.num_rows} rows and {len(names)} columns, {len({*names})} names")
     chosen, target, used = select(settings, names, len(names))
-    refuse_above_limit(
-        8.0 * metadata.num_rows * len(used), settings.max_memory, f"{metadata.num_rows} rows, {len(used)} columns"
-    )
+    extent = f"{metadata.num_rows} rows, {len(used)} columns"
+    refuse_above_limit(8.0 * metadata.num_rows * len(used), settings.max_memory, extent)
     groups = sum(metadata.row_group(i).total_byte_size for i in range(metadata.num_row_groups))
     refuse_above_limit(groups, settings.max_memory, "the row groups")
     for j in used:

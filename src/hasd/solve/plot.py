@@ -21,43 +21,46 @@ def plot(solution: FileSolution, problem: str, path: Path) -> None:
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
-    look: Any = RC  # matplotlib's stubs want the names spelled out
-    with rc_context(look), warnings.catch_warnings():
+    with rc_context(RC), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of letters in labels that the font does not have
         figure = Figure(figsize=(11.0, 3.6), layout="constrained")
         left, middle, right = figure.subplots(1, 3)
-        _values(left, solution)
-        _distance(middle, solution)
-        _rows(right, solution)
+        _draw_values(left, middle, solution)
+        _draw_rows(right, solution)
         figure.suptitle(f"{problem}: {'solved' if solution.solved else 'not solved'}", fontsize=10)
-        for axes in (left, middle):
-            axes.locator_params(axis="x", nbins=6)
         legend_below(figure, left, 3)
         figure.savefig(path)
 
 
-def _columns(solution: FileSolution) -> tuple[np.ndarray, np.ndarray, np.ndarray, str]:
-    """Time in a unit that keeps its numbers short, value, bound, and that unit."""
-    seconds, fun, lower = (np.asarray(solution.res.trace[name], dtype=float) for name in ("seconds", "fun", "lower"))
-    short = seconds.size > 0 and seconds[-1] < 1.0
-    return seconds * (1000.0 if short else 1.0), fun, lower, "milliseconds" if short else "seconds"
+def _draw_values(left: Any, middle: Any, solution: FileSolution) -> None:
+    """Value and bounds, and the value minus each bound in that one's colour and dashes.
 
-
-def _values(axes: Any, solution: FileSolution) -> None:
-    """Value and bound; the bound that is known only at the end is a level."""
-    when, fun, lower, unit = _columns(solution)
-    marker = "o" if len(when) <= 30 else None
+    The bound that is known only at the end is a level.
+    """
+    trace, final = solution.res.trace, solution.res.lower
+    when, fun, lower = (np.asarray(trace[name], dtype=float) for name in ("seconds", "fun", "lower"))
+    short = when.size > 0 and when[-1] < 1.0
+    when = when * (1000.0 if short else 1.0)
+    look: dict[str, Any] = {"marker": "o" if len(when) <= 30 else None, "markersize": 3}
+    label = "value of the plan, made at the end" if "plan" in solution.arrays else "value"
+    left.plot(when, fun, color=COLORS[0], label=label, **look)
     shown = np.isfinite(lower)
-    axes.plot(when, fun, color=COLORS[0], marker=marker, markersize=3, label=solution.value_label)
     if shown.any():
-        axes.plot(
-            when[shown], lower[shown], color=COLORS[1], linestyle="--", marker=marker, markersize=3,
-            label="certified lower bound"
-        )  # fmt: skip
-    if np.isfinite(solution.lower):
-        axes.axhline(solution.lower, color=COLORS[2], linestyle=":", label="final lower bound")
-    axes.set(xlabel=unit, ylabel="value", title="value and lower bound")
-    _scale(axes, fun[np.isfinite(fun)], lower[shown])
+        left.plot(when[shown], lower[shown], "--", color=COLORS[1], label="certified lower bound", **look)
+    if np.isfinite(final):
+        left.axhline(final, color=COLORS[2], linestyle=":", label="final lower bound")
+    _scale(left, fun[np.isfinite(fun)], lower[shown])
+    left.set(ylabel="value", title="value and lower bound")
+    for values, color, dashes in ((fun - lower, COLORS[1], "--"), (fun - final, COLORS[2], ":")):
+        good = np.isfinite(values) & (values > 0.0)
+        if good.any():
+            middle.semilogy(when[good], values[good], dashes, color=color)
+    if not middle.has_data():
+        middle.text(0.5, 0.5, "no lower bound, or no gap left", ha="center", transform=middle.transAxes)
+    middle.set(ylabel="gap", title="value minus each lower bound")
+    for axes in (left, middle):
+        axes.set_xlabel("milliseconds" if short else "seconds")
+        axes.locator_params(axis="x", nbins=6)
 
 
 def _scale(axes: Any, fun: np.ndarray, lower: np.ndarray) -> None:
@@ -74,21 +77,7 @@ def _scale(axes: Any, fun: np.ndarray, lower: np.ndarray) -> None:
         axes.set_ylim(fun.min() - span, fun.max() + 0.1 * span)
 
 
-def _distance(axes: Any, solution: FileSolution) -> None:
-    """The value minus the bound of the time, and minus the final one: each in its bound's colour and dashes."""
-    when, fun, lower, unit = _columns(solution)
-    drawn = False
-    for values, color, dashes in ((fun - lower, COLORS[1], "--"), (fun - solution.lower, COLORS[2], ":")):
-        good = np.isfinite(values) & (values > 0.0)
-        if good.any():
-            axes.semilogy(when[good], values[good], color=color, linestyle=dashes)
-            drawn = True
-    axes.set(xlabel=unit, ylabel="gap", title="value minus each lower bound")
-    if not drawn:
-        axes.text(0.5, 0.5, "no lower bound, or no gap left", ha="center", transform=axes.transAxes)
-
-
-def _rows(axes: Any, solution: FileSolution) -> None:
+def _draw_rows(axes: Any, solution: FileSolution) -> None:
     """The residuals over the predictions; of labels, the probabilities; of transport, the plan."""
     table = solution.predictions
     if "residual" in table:

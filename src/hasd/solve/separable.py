@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -36,6 +36,7 @@ FEASIBLE = 1e-9
 """The tolerance of the linear programs; an optimum, or a coordinate, below it is taken for 0."""
 DENSEST = 32
 """Coordinates of a direction that is computed in rational arithmetic."""
+as_fractions = np.frompyfunc(Fraction, 1, 1)
 
 
 def all_above(margins: np.ndarray, A: Any, x: np.ndarray) -> bool:
@@ -105,32 +106,29 @@ def _exact_direction(M: csr_array, w: np.ndarray) -> np.ndarray | None:
     R, order = qr(rows.T, mode="r", pivoting=True)
     size = np.abs(np.diag(R))
     independent = order[: size.size][size > FEASIBLE * size.max()]
-    v = _null_vector([[Fraction(a) for a in row] for row in rows[independent].tolist()], w[used].tolist())
-    there = [j for j, value in enumerate(v) if value]
-    if any(sum(Fraction(row[j]) * v[j] for j in there) for row in rows.tolist()):
+    v = _null_vector(as_fractions(rows[independent]), as_fractions(w[used]))
+    if any(as_fractions(row) @ v for row in rows):
         return None
-    w[used] = [float(value) for value in v]
+    w[used] = v.astype(np.float64)
     return w
 
 
-def _null_vector(rows: list[list[Fraction]], w: list[float]) -> list[Fraction]:
-    """The v with <row, v> = 0 for these rows that agrees with w in as many coordinates as it can: Gauss and Jordan."""
-    pivots: dict[int, list[Fraction]] = {}
-    for row in rows:
-        for j, other in pivots.items():
-            row = _eliminate(row, other, j)
-        k = max(range(len(row)), key=lambda j: abs(row[j]))
+def _null_vector(rows: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """The vector with <row, v> = 0 for these rows that agrees with v in as many coordinates as it can.
+
+    Gauss and Jordan, in fractions.
+    """
+    leading: dict[int, int] = {}  # by the column of a pivot its row
+    for i, row in enumerate(rows):
+        k = int(np.argmax(np.abs(row)))
         if row[k]:
-            row = [a / row[k] for a in row]
-            pivots = {j: _eliminate(other, row, k) for j, other in pivots.items()} | {k: row}
-    v = [Fraction(0) if j in pivots else Fraction(value) for j, value in enumerate(w)]
-    solved = {j: -sum(a * value for a, value in zip(row, v, strict=True) if value) for j, row in pivots.items()}
-    return [Fraction(solved.get(j, value)) for j, value in enumerate(v)]
-
-
-def _eliminate(row: list[Fraction], other: list[Fraction], j: int) -> list[Fraction]:
-    """The row minus the multiple of the other (which is 1 at j) that makes it 0 at j."""
-    return [a - row[j] * b for a, b in zip(row, other, strict=True)] if row[j] else row
+            leading[k] = i
+            rows[i] = row / row[k]
+            others = np.arange(len(rows)) != i
+            rows[others] -= np.outer(rows[others, k], rows[i])
+    v[list(leading)] = 0
+    v[list(leading)] = -(rows[list(leading.values())] @ v)
+    return v
 
 
 @dataclass
@@ -139,12 +137,10 @@ class SeparationWatch:
 
     A: Any
     y: np.ndarray
-    seconds: float  # for the whole run
+    deadline: float  # of the whole run, by time.perf_counter
     direction: np.ndarray | None = None
     nprod: int = 0  # products that the looks took
-    searched: bool = False  # whether linear programs have been asked
     _steps: int = 0
-    _began: float = field(default_factory=time.perf_counter)
 
     def __call__(self, x: np.ndarray) -> None:
         """One more step of the run, which is now at x."""
@@ -165,15 +161,14 @@ class SeparationWatch:
         return margins
 
     def search(self) -> None:
-        """Ask linear programs, once, where nothing was found yet."""
-        if not self.searched and self.direction is None:
-            self.searched = True
-            self.direction = separator(self.A, self.y, self.seconds - (time.perf_counter() - self._began))
+        """Ask linear programs where nothing was found yet."""
+        if self.direction is None:
+            self.direction = separator(self.A, self.y, self.deadline - time.perf_counter())
 
     def finish(self, x: np.ndarray, tol: float) -> None:
         """The end of the run, which brought its gradient down to the share tol.
 
         Where a direction exists, the weights 1/(1 + exp(y_i <a_i, x>)) of the rows above 0 vanish with the gradient.
         """
-        if self.direction is None and float(self.look(x).max()) > -0.5 * math.log(tol):
+        if self.direction is None and self.look(x).max() > -0.5 * math.log(tol) and self._steps < PATIENCE:
             self.search()
