@@ -38,7 +38,7 @@ MAX_FOOTER = 2**24
 MAX_MEMBERS = 10_000
 VECTORS = 64
 """Dense vectors of the columns' length that a solver may hold: what the largest index of svmlight is measured by."""
-COMPRESSED = {b"\x1f\x8b": gzip.open, b"BZ": bz2.open}
+COMPRESSED = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open}
 MARKS = {getattr(codecs, f"BOM_UTF{bits}_{end}E"): f"utf-{bits}" for bits in (32, 16) for end in "LB"}
 """Byte order marks of texts that are not UTF-8; UTF-32 comes first, as its mark begins with that of UTF-16."""
 DELIMITERS = "\t;,"
@@ -62,7 +62,8 @@ class Lines(NamedTuple):
 def read_lines(path: str, limit: float) -> Lines:
     """The lines of a file, plain, gzip or bzip2; UTF-8 or a Unicode with a byte order mark."""
     with open(path, "rb") as raw:
-        opener: Any = COMPRESSED.get(raw.read(2), open)
+        head = raw.read(3)
+    opener: Any = next((opener for mark, opener in COMPRESSED.items() if head.startswith(mark)), open)
     data, most = bytearray(), 2**20 + MAX_RATIO * os.path.getsize(path)
     with opener(path, "rb") as stream:
         while chunk := stream.read(2**20):

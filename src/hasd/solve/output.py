@@ -117,7 +117,7 @@ def write(solution: FileSolution, settings: Settings, name: str, out: Path) -> s
     """Write the files and the figure; the lines that say so."""
     paths, note = [out / "solution.npz", out / "solution.json"], ""
     try:
-        np.savez(paths[0], allow_pickle=False, **solution.arrays)
+        np.savez(paths[0], **solution.arrays)
         text = json.dumps(_as_json(record(solution, settings, name)), indent=2, allow_nan=False)
         paths[1].write_text(text + "\n", encoding="utf-8", newline="\n")
         if solution.predictions:
