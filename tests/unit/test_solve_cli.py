@@ -8,13 +8,15 @@ import os
 import subprocess
 import sys
 
+import mpmath as mp
 import numpy as np
 import pytest
 from scipy.optimize import linprog
 
 import hasd
 from hasd import cli
-from hasd.solve import options
+from hasd.solve import Pair, Settings, options
+from hasd.solve.problems import solve
 
 RNG = np.random.default_rng(5)
 A, B = RNG.standard_normal((40, 4)), RNG.standard_normal(40)
@@ -90,6 +92,47 @@ def test_lp(capsys, table, tmp_path):
     assert scalars["settings"]["power"] == scalars["power"] == 6.0
     gradient = M.T @ (np.sign(M @ arrays["coef"] - A[:, 0]) * residual**5)
     assert np.abs(gradient).max() < 1e-3 * np.abs(M.T @ residual**5).max()
+
+
+def exact_values(problem, M, b, ridge, x):
+    """f(x) and the minimum of f, both with 40 digits, by Newton's method from x."""
+    M, b, X = mp.matrix(M.tolist()), mp.matrix(b.tolist()), mp.matrix(x.tolist())
+
+    def expand(X):
+        Z, n = M * X, len(b)
+        if problem == "lse":
+            powers = [mp.exp(Z[i] - b[i]) for i in range(n)]
+            value = mp.log(sum(powers))
+            slopes = mp.matrix([power / sum(powers) for power in powers])
+            bends = mp.diag(slopes) - slopes * slopes.T
+        else:
+            chances = [1 / (1 + mp.exp(b[i] * Z[i])) for i in range(n)]
+            value = -sum(mp.log(1 - chance) for chance in chances) / n
+            slopes = mp.matrix([-b[i] * chances[i] / n for i in range(n)])
+            bends = mp.diag([chance * (1 - chance) / n for chance in chances])
+        square = (X.T * X)[0]
+        return value + ridge * square / 2, M.T * slopes + ridge * X, M.T * bends * M + ridge * mp.eye(len(X))
+
+    fun, _, _ = expand(X)
+    for _ in range(6):
+        _, gradient, hessian = expand(X)
+        X -= mp.lu_solve(hessian, gradient)
+    assert mp.norm(expand(X)[1]) < 1e-30
+    return fun, expand(X)[0]
+
+
+@pytest.mark.parametrize("ridge", [0.0, 1e-2, 1.0])
+@pytest.mark.parametrize("problem", ["logistic", "lse"])
+def test_gap_and_lower_bound_hold_for_the_exact_function(problem, ridge):
+    for seed, tol in ((seed, tol) for seed in range(5) for tol in (1e-6, 1e-16)):
+        rng = np.random.default_rng(seed)
+        M, b = rng.standard_normal((20, 3)) + 100.0 * (seed == 4), rng.standard_normal(20)
+        M -= (problem == "lse") * M.mean(axis=0)  # so that there is a minimiser without a ridge
+        b = rng.permutation(np.sign(np.arange(20) - 9.5)) if problem == "logistic" else 10.0 ** (seed - 2) * b
+        res = solve(Pair(M, b, "b"), Settings(problem, ridge=ridge, tol=tol)).res
+        with mp.workdps(40):
+            fun, best = exact_values(problem, M, b, ridge, res.x)
+            assert res.lower <= best and fun - best <= res.gap <= 1e-5 * abs(fun)
 
 
 @pytest.mark.parametrize("norm", [None, "inf", "3"])

@@ -13,6 +13,7 @@ import numpy as np
 from scipy.sparse import csr_array, hstack
 from scipy.special import expit
 
+from .._math.evaluation import Evaluation, sizes_of
 from .._minimize import minimize
 from .._run.status import Status
 from ..objectives import Logistic, LogSumExp
@@ -64,8 +65,8 @@ def solve(data: Pair | Cost, settings: Settings) -> FileSolution:
         warnings.simplefilter("ignore")  # the result reports what the warnings would
         res, scalars, notes = solver(data, settings, tol)
         fit, predictions = _fit(res.x, data, settings) if isinstance(data, Pair) else ({}, {})
-        fun, lower = float(res.fun), -math.inf if math.isnan(res.lower) else float(res.lower)
-        res.update(fun=fun, lower=lower, gap=fun - lower, seconds=time.perf_counter() - began)
+        fun, lower, gap = float(res.fun), float(np.fmax(res.lower, -math.inf)), float(np.fmin(res.gap, math.inf))
+        res.update(fun=fun, lower=lower, gap=gap, seconds=time.perf_counter() - began)
         scale = max(abs(fun), abs(res.trace["fun"][0]) if smooth else 0.0)  # what the gap is relative to
         attained = "separator" not in res and math.isfinite(fun)
         solved = bool(attained and (res.success or res.gap <= tol * scale))
@@ -118,15 +119,20 @@ def _lse(data: Pair, settings: Settings, tol: float) -> Found:
 
 
 def _solve_smooth(f: Any, settings: Settings, tol: float, **given: Any) -> tuple[Any, dict[str, Any]]:
-    """minimize, and afterwards the best lower bound on the minimum: the dual's, or the run's own with a ridge."""
+    """minimize, and afterwards the best bounds: those of the dual, or with a ridge the run's own.
+
+    Both gaps count the rounding of what they are made of; the lower bound also counts what f(x) may be off by.
+    """
     res = minimize(f, np.zeros(f.dimension), p=settings.norm, tol=tol, trace=ROWS, **settings.limits(), **given)
     before = f.nprod
     if not res.trace["fun"].size:  # no time for an evaluation, or none possible at x = 0
         res.fun, res.jac = f.value_and_grad(res.x)
         res.trace |= {"seconds": np.zeros(1), "fun": np.array([res.fun]), "lower": np.array([math.nan])}
     late = res.status == Status.TIME.code
-    gap = np.fmin(f.duality_gap(res.x, iterations=LATE if late else 100), res.gap if f.ridge > 0.0 else math.inf)
-    res.update(lower=res.fun - max(gap, 0.0), nprod=res.nprod + f.nprod - before, gradient=res.jac)
+    gap = np.fmin(f.duality_gap(res.x, iterations=LATE if late else 100), res.gap)
+    off = f.doubt(sizes_of(Evaluation(res.x, res.fun, res.jac))).value
+    lower = np.fmax(res.lower, math.nextafter(res.fun - (off + gap), -math.inf))
+    res.update(lower=lower, gap=gap, nprod=res.nprod + f.nprod - before, gradient=res.jac)
     if settings.norm is not None:
         res.reason = f"the norm was given: p = {res.p:g}"
     return res, {"ridge": f.ridge, "p": str(res.p), "gradient_norm": float(np.linalg.norm(res.jac))}
