@@ -144,8 +144,8 @@ def test_words_become_categories_and_truth_0_and_1(tmp_path, intercept):
     kept = [j for j in range(6) if j != 1 or not intercept]
     np.testing.assert_array_equal(pair.A, expected[:, kept])
     assert pair.columns == tuple(names[j] for j in kept) and pair.b.tolist() == [9, 8, 7, 5]
-    assert f"The words in column 2 ('colour') became {2 if intercept else 3} columns of 0 and 1" in pair.notes[0]
-    assert ("'blue' is the one that all are compared with" in pair.notes[0]) == intercept
+    assert f"The words in column 1 ('colour') became {2 if intercept else 3} columns of 0 and 1" in pair.notes[0]
+    assert ("; the coefficients are relative to 'blue'." in pair.notes[0]) == intercept
 
 
 def test_words_of_parquet_are_the_same_categories(tmp_path):
@@ -225,36 +225,40 @@ def test_whole_numbers_beyond_64_bits_and_decimals_of_parquet(tmp_path):
 
 def test_names_that_occur_twice_or_not_at_all_are_told_apart(tmp_path):
     pair = as_csv(tmp_path, b",a,a,y\n0,1,2,3\n1,5,6,7\n")
-    assert pair.columns == ("column 1", "a (column 2)", "a (column 3)")
-    assert pair.notes == ("Column 1 has no name (a row number?) and was taken as data.",)
+    assert pair.columns == ("column 0", "a (column 1)", "a (column 2)")
+    assert pair.notes == ("Column 0 (from 0) has no name (a row number?) and was taken as data.",)
 
 
 @pytest.mark.parametrize(
     ("text", "settings", "message"),
     [
-        (b"day,y\n2020-01-01,1\n2020-01-02,2\n", {}, "column 1 ('day'): dates ('2020-01-01'); make numbers of them"),
-        (b"x,day\n1,31.12.2020 12:00\n2,1/2/20\n", {}, "column 2 ('day'): dates ('1/2/20')"),
-        (b"x,day\n1,2020-01-31T12:00:00Z\n2,2020-02-01T12:00:00Z\n", {}, "dates ('2020-01-31T12:00:00Z')"),
-        (b"x,day\n1,3 May 2020\n2,4-Jun-20\n", {}, "column 2 ('day'): dates ('3 May 2020')"),
-        (b"at,y\n12:30,1\n9:05,2\n", {}, "column 1 ('at'): dates ('12:30')"),
-        (b"k,y\na,1\na,2\na,3\n", {}, "column 1 ('k'): the same word in every row ('a'); leave the column out"),
-        (b"k,y\na,1\nb,2\nc,3\n", {}, "column 1 ('k'): 3 different words, a different one in every row"),
+        (
+            b"day,y\n2020-01-01,1\n2020-01-02,2\n",
+            {},
+            "column 0 ('day'): it holds dates ('2020-01-01'): convert them to numbers",
+        ),
+        (b"x,day\n1,31.12.2020 12:00\n2,1/2/20\n", {}, "column 1 ('day'): it holds dates ('1/2/20')"),
+        (b"x,day\n1,2020-01-31T12:00:00Z\n2,2020-02-01T12:00:00Z\n", {}, "it holds dates ('2020-01-31T12:00:00Z')"),
+        (b"x,day\n1,3 May 2020\n2,4-Jun-20\n", {}, "column 1 ('day'): it holds dates ('3 May 2020')"),
+        (b"at,y\n12:30,1\n9:05,2\n", {}, "column 0 ('at'): it holds dates ('12:30')"),
+        (b"k,y\na,1\na,2\na,3\n", {}, "column 0 ('k'): it has the same word ('a') in every row: leave it out"),
+        (b"k,y\na,1\nb,2\nc,3\n", {}, "column 0 ('k'): 3 different words, a different one in every row"),
         (b"k,y\n" + b"".join(b"w%d,1\n" % (i % 101) for i in range(200)), {}, "101 different words, more than 100"),
-        (b"k,y\na,1\n2,2\nb,3\na,1\n", {}, "line 2, column 1 ('k'): 'a' is not a number"),
-        (b"k,y\n1,1\ntrue,2\n", {}, "line 3, column 1 ('k'): 'true' is not a number"),
-        (b"k,y\n10%,1\n20%,2\n10%,3\n", {}, "line 2, column 1 ('k'): '10%' is not a number"),
+        (b"k,y\na,1\n2,2\nb,3\na,1\n", {}, "line 2, column 0 ('k'): 'a' is not a number"),
+        (b"k,y\n1,1\ntrue,2\n", {}, "line 3, column 0 ('k'): 'true' is not a number"),
+        (b"k,y\n10%,1\n20%,2\n10%,3\n", {}, "line 2, column 0 ('k'): '10%' is not a number"),
         (
             b'k,y\n"1,000",1\n"2,000",2\n"1,000",2\n',
             {},
-            "line 2, column 1 ('k'): '1,000' is not a number (in a csv --decimal",
+            "line 2, column 0 ('k'): '1,000' is not a number (in a csv --decimal",
         ),
         (
             b"k;y\n1.5;1\n2.5;2,5\n1.5;3\n",
             {"decimal": ","},
-            "column 1 ('k'): '1.5' is not a number (in a csv --decimal . reads",
+            "column 0 ('k'): '1.5' is not a number (in a csv --decimal . reads",
         ),
-        (b"x,y\n1,a\n2,b\n3,a\n", {}, "line 2, column 2 ('y'): 'a' is not a number"),
-        (b"x,y\n1,2\n", {"drop": ("y",)}, "--drop: column 2 ('y') is the target"),
+        (b"x,y\n1,a\n2,b\n3,a\n", {}, "line 2, column 1 ('y'): 'a' is not a number"),
+        (b"x,y\n1,2\n", {"drop": ("y",)}, "--drop: column 1 ('y') is the target"),
         (b"x,y\n1,2\n", {"drop": ("x",)}, "--columns and --drop leave no column beside the target"),
         (b"x,y\n1,2\n", {"columns": ("z",)}, "--columns 'z' is not there: the columns are 'x', 'y'"),
         (b"x,y\n1,2\n", {"drop": ("7",)}, "--drop '7' is not there: the columns are 'x', 'y'"),
@@ -262,7 +266,7 @@ def test_names_that_occur_twice_or_not_at_all_are_told_apart(tmp_path):
         (
             b"1,red,3\n2,blue,3\n",
             {},
-            "line 1, column 2: 'red' is not a number, though other cells hold numbers (names?",
+            "line 1, column 1 (from 0): 'red' is not a number, though other cells hold numbers (names?",
         ),
     ],
 )
@@ -272,12 +276,13 @@ def test_columns_that_are_neither_numbers_nor_categories(tmp_path, text, setting
 
 def test_categories_without_names(tmp_path):
     pair = as_csv(tmp_path, b"1,red,3\n2,blue,3\n3,red,4\n", header="no")
-    assert pair.columns == ("column 1", "column 2=blue", "column 2=red")
+    assert pair.columns == ("column 0", "column 1=blue", "column 1=red")
+    assert pair.notes[-1] == "Columns have no names here and are counted from 0."
 
 
 def test_costs_have_no_words_and_no_gaps(tmp_path):
     for text, message in (
-        (b"1,2\n3,x\n", "line 2, column 2: 'x' is not a number"),
+        (b"1,2\n3,x\n", "line 2, column 1 (from 0): 'x' is not a number"),
         (b"1,2\n,3\n", "the cell is empty"),
     ):
         assert message in refused(put(tmp_path, "t.csv", text), Settings("transport"))
@@ -307,23 +312,23 @@ TABLES = [
     (b"1,2,3\n4,5,6\n6,7", "line 3: 2 cells where the first line has 3; is the file cut off there?"),
     (b"1,2,3\n4,5,6,7\n", "line 2: 4 cells"),
     (b"a,b,y\n1,2\n", "line 2: 2 cells"),
-    (b"a,b,y\n1,2,3\n\n4,x,6\n", "line 4, column 2 ('b'): 'x' is not a number"),
-    (b"a,b,y\n1,2,3\n4,,6\n", "line 3, column 2 ('b'): the cell is empty or nan"),
-    (b"1,2,3\n1_0,2,3\n", "line 2, column 1: '1_0' is not a number"),
-    (b"1;2;3\n1,5;2;3.5\n", "line 2, column 1: '1,5' is not a number (in a csv --decimal , reads it)"),
-    (b'1,2,3\n"1,5",2,3\n', "line 2, column 1: '1,5' is not a number (in a csv --decimal , reads it)"),
-    (b"1,2,3\n4,nan,6\n", "line 2, column 2: the cell is empty or nan (--missing drop leaves such rows out)"),
-    (b"a,b,y\n1,2,3\n4,5,-inf\n", "line 3, column 3 ('y'): the cell is -inf"),
-    (b"1,2,3\n1e999,2,3\n", "line 2, column 1: the cell is inf"),
-    (b"1,x,3\n4,5,6\n", "line 1, column 2: 'x' is not a number, though other cells hold numbers (names?"),
-    (b"1;2,5;3\n4.5;5;6\n", "line 1, column 2: '2,5' is not a number, though other"),
-    (b"1,2,3,\n4,5,6,\n", "line 1, column 4: the cell is empty or nan, one of 2 such rows"),
-    (b"1\n2\n3\n", "1 column; a target and at least one more are needed"),
+    (b"a,b,y\n1,2,3\n\n4,x,6\n", "line 4, column 1 ('b'): 'x' is not a number"),
+    (b"a,b,y\n1,2,3\n4,,6\n", "line 3, column 1 ('b'): the cell is empty or nan"),
+    (b"1,2,3\n1_0,2,3\n", "line 2, column 0 (from 0): '1_0' is not a number"),
+    (b"1;2;3\n1,5;2;3.5\n", "line 2, column 0 (from 0): '1,5' is not a number (in a csv --decimal , reads it)"),
+    (b'1,2,3\n"1,5",2,3\n', "line 2, column 0 (from 0): '1,5' is not a number (in a csv --decimal , reads it)"),
+    (b"1,2,3\n4,nan,6\n", "line 2, column 1 (from 0): the cell is empty or nan (--missing drop leaves such rows out)"),
+    (b"a,b,y\n1,2,3\n4,5,-inf\n", "line 3, column 2 ('y'): the cell is -inf"),
+    (b"1,2,3\n1e999,2,3\n", "line 2, column 0 (from 0): the cell is inf"),
+    (b"1,x,3\n4,5,6\n", "line 1, column 1 (from 0): 'x' is not a number, though other cells hold numbers (names?"),
+    (b"1;2,5;3\n4.5;5;6\n", "line 1, column 1 (from 0): '2,5' is not a number, though other"),
+    (b"1,2,3,\n4,5,6,\n", "line 1, column 3 (from 0): the cell is empty or nan, one of 2 such rows"),
+    (b"1\n2\n3\n", "a target and at least one more column are needed"),
     (b"1,2\n\x00\x01\x02\n", "line 2: binary data, not text"),
     (bytes(range(128, 256)), "near line 1: not utf-8 text; save it as UTF-8"),
     (b'1,2,3\n"1,2,3\n', "line 2: quotes that cannot be read"),
     (b"\xff\xfe1", "near line 1: not"),
-    (b"a,b\x1b[31m\n1,x\n", "line 2, column 2 ('b\\x1b[31m'): 'x' is not a number"),
+    (b"a,b\x1b[31m\n1,x\n", "line 2, column 1 ('b\\x1b[31m'): 'x' is not a number"),
     (gzip.compress(csv())[:-12], "the compressed data is damaged or cut off"),
     (b"\x1f\x8bnonsense", "the compressed data is damaged or cut off"),
     (b"BZh9nonsense", "the compressed data is damaged or cut off"),
@@ -382,16 +387,16 @@ RECORD = np.zeros(4, dtype=[("x", "f8"), ("y", "i4")])
         (npy(ROWS)[:7], HEADER),
         (npy(ROWS) + b"xx", "2 bytes more than the header says"),
         (b"garbage that is long enough", "not an npy array"),
-        (npy(ROWS[None]), "3-D, shape (1, 6, 4); a table has two dimensions"),
-        (npy(Y), "1-D, shape (6,)"),
-        (npy(np.array(3.0)), "0-D, shape ()"),
+        (npy(ROWS[None]), "the shape is (1, 6, 4); a table has two dimensions"),
+        (npy(Y), "the shape is (6,); a table"),
+        (npy(np.array(3.0)), "the shape is (); a table"),
         (npy(ROWS[:0]), "no rows"),
-        (npy(ROWS[:, :0]), "0 column"),
+        (npy(ROWS[:, :0]), "a target and at least one more column are needed"),
         (npy(ROWS + 1j), "no plain real numbers: 'complex128'"),
         (npy(RECORD), "no plain real numbers"),
         (npy(np.array([["a", "b"]])), "no plain real numbers: '<U1'"),
         (npy(np.zeros((2, 2), dtype="M8[s]")), "no plain real numbers"),
-        (npy(np.where(ROWS > 1e9, ROWS, np.nan)), "row 0 (from 0), column 1: the cell is empty or nan"),
+        (npy(np.where(ROWS > 1e9, ROWS, np.nan)), "row 0 (from 0), column 0 (from 0): the cell is empty or nan"),
         (header("'<f8'", "(1000000000, 1000000000)"), "needs over 2^60 bytes of memory"),
         (header("'<f8'", f"({10**30}, {10**4000})"), "needs over 2^60 bytes of memory, above the limit of 4 GiB"),
         (header("'<f8'", "(-1, 2)"), "no plain real numbers"),
@@ -420,14 +425,14 @@ def test_bad_npy(tmp_path, data, message):
     [
         (npz(A=A, b=Y)[:300], "not an npz archive, or damaged or cut off"),
         (b"PK\x03\x04" + b"x" * 100, "not an npz archive"),
-        (npz(A=A, b=Y[:5]), "array 'b': 1-D, shape (5,); a vector of 6 is needed"),
-        (npz(A=A, b=ROWS), "array 'b': 2-D, shape (6, 4); a vector of 6 is needed"),
-        (npz(A=Y, b=Y), "array 'A': 1-D, shape (6,)"),
-        (npz(A=A[:0], b=Y), "array 'A': 2-D, shape (0, 3)"),
+        (npz(A=A, b=Y[:5]), "array 'b': the shape is (5,); a vector of length 6 is needed"),
+        (npz(A=A, b=ROWS), "array 'b': the shape is (6, 4); a vector of length 6 is needed"),
+        (npz(A=Y, b=Y), "array 'A': the shape is (6,); a matrix with rows and columns is needed"),
+        (npz(A=A[:0], b=Y), "array 'A': the shape is (0, 3)"),
         (npz(M=A, v=Y), "no array 'A' or 'X'; the arrays are 'M', 'v'"),
         (npz(A=A, v=Y), "no array 'b' or 'y' or 'target'; the arrays are 'A', 'v'"),
         (npz(b=Y, v=Y), "no array 'A' or 'X'; the arrays are 'b', 'v'"),
-        (npz(A=np.where(A[2, 1] == A, np.inf, A), b=Y), "row 2 (from 0), column 2: the cell is inf"),
+        (npz(A=np.where(A[2, 1] == A, np.inf, A), b=Y), "row 2 (from 0), column 1 (from 0): the cell is inf"),
         (
             npz(A=A, b=np.where(Y > 0, Y, np.nan)),
             "row 1 (from 0), array 'b': the cell is empty or nan, one of 2 such rows",
@@ -459,12 +464,12 @@ def test_a_flipped_bit_is_noticed(tmp_path):
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        ({"a": ["x", "y"], "y": [1.0, 2.0]}, "column 1 ('a'): 2 different words, a different one in every row"),
-        ({"a": [b"x", b"y"], "y": [1.0, 2.0]}, "column 1 ('a'): binary values; make numbers of them"),
-        ({"a": [1.0, None], "y": [1.0, 2.0]}, "row 1 (from 0), column 1 ('a'): the cell is empty"),
-        ({"a": [1.0, np.nan], "y": [1.0, 2.0]}, "row 1 (from 0), column 1 ('a'): the cell is empty or nan"),
-        ({"a": [[1.0], [2.0]], "y": [1.0, 2.0]}, "column 1 ('a'): list<"),
-        ({"a": np.zeros(0), "y": np.zeros(0)}, "0 rows and 2 columns"),
+        ({"a": ["x", "y"], "y": [1.0, 2.0]}, "column 0 ('a'): 2 different words, a different one in every row"),
+        ({"a": [b"x", b"y"], "y": [1.0, 2.0]}, "column 0 ('a'): it holds binary values: convert them to numbers"),
+        ({"a": [1.0, None], "y": [1.0, 2.0]}, "row 1 (from 0), column 0 ('a'): the cell is empty"),
+        ({"a": [1.0, np.nan], "y": [1.0, 2.0]}, "row 1 (from 0), column 0 ('a'): the cell is empty or nan"),
+        ({"a": [[1.0], [2.0]], "y": [1.0, 2.0]}, "column 0 ('a'): it holds list<"),
+        ({"a": np.zeros(0), "y": np.zeros(0)}, "the file has 0 rows, and 2 columns with 2 different names; rows"),
     ],
 )
 def test_bad_parquet(tmp_path, columns, message):
@@ -487,12 +492,12 @@ def test_parquet_without_pyarrow(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ([1, 1, 1], "column 2: only one value ('1'); logistic needs two classes"),
-        ([1, 2, 3], "column 2: 3 different values ('1', '2', '3'); logistic needs two classes"),
-        (["a", "b", "c"], "column 2: 3 different values ('a', 'b', 'c')"),
+        ([1, 1, 1], "column 1 (from 0): only one value ('1'); logistic needs two classes"),
+        ([1, 2, 3], "column 1 (from 0): 3 different values ('1', '2', '3'); logistic needs two classes"),
+        (["a", "b", "c"], "column 1 (from 0): 3 different values ('a', 'b', 'c')"),
         (["a", "a", "a"], "only one value"),
-        (["1", "nan", "0"], "line 2, column 2: the cell is empty or nan"),
-        (["1", "", "0"], "line 2, column 2: the cell is empty or nan"),
+        (["1", "nan", "0"], "line 2, column 1 (from 0): the cell is empty or nan"),
+        (["1", "", "0"], "line 2, column 1 (from 0): the cell is empty or nan"),
     ],
 )
 def test_bad_labels(tmp_path, values, message):
@@ -524,14 +529,19 @@ def test_a_target_that_is_not_there(tmp_path, target):
     [
         ({"C": A, "a": -np.ones(6)}, "array 'a': entry 0 (from 0) is -1; masses are 0 or more"),
         ({"C": A, "a": np.zeros(6)}, "array 'a': no finite sum"),
-        ({"C": A, "a": np.ones(5)}, "array 'a': 1-D, shape (5,); a vector of 6 is needed"),
+        ({"C": A, "a": np.ones(5)}, "array 'a': the shape is (5,); a vector of length 6 is needed"),
         ({"C": A, "a": np.ones(6), "b": np.ones(3)}, "a sums to 6 and b to 3"),
         ({"D": A, "a": np.ones(6)}, "no array 'C'; the arrays are 'D', 'a'"),
-        ({"C": Y, "a": np.ones(6)}, "array 'C': 1-D"),
+        ({"C": Y, "a": np.ones(6)}, "array 'C': the shape is (6,)"),
     ],
 )
 def test_bad_costs(tmp_path, arrays, message):
     assert message in refused(put(tmp_path, "t.npz", npz(**arrays)), Settings("transport"))
+
+
+def test_costs_with_rows_but_no_columns_are_refused(tmp_path):
+    for name, data in (("t.npy", npy(A[:, :0])), ("t.npz", npz(C=A[:, :0]))):
+        assert refused(put(tmp_path, name, data), Settings("transport")) == "the cost matrix has no columns"
 
 
 def test_no_file_at_all(tmp_path):
@@ -548,7 +558,7 @@ def test_no_file_at_all(tmp_path):
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
 def test_a_pipe_does_not_hang(tmp_path):
     os.mkfifo(tmp_path / "pipe.csv")
-    assert refused(str(tmp_path / "pipe.csv")) == "a pipe or a device; save it as a file"
+    assert refused(str(tmp_path / "pipe.csv")) == "pipes and devices are not read: save it as a file"
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may read everything")

@@ -3,6 +3,7 @@
 Mutation that must fail here: in `solve/separable.py`, `_exact_direction`, return w without the rational check.
 """
 
+import json
 from fractions import Fraction
 
 import numpy as np
@@ -56,9 +57,12 @@ def test_separated_labels_are_named_within_a_thousand_iterations(how, norm):
 def test_the_exit_code_and_the_sentence(capsys, tmp_path, ridge, code):
     A, y = apart(0)
     np.savez(tmp_path / "apart.npz", A=A, y=y)
-    assert cli.main(["solve", str(tmp_path / "apart.npz"), "--problem", "logistic", "--ridge", ridge]) == code
+    argv = ["--problem", "logistic", "--ridge", ridge, "--out", str(tmp_path)]
+    assert cli.main(["solve", str(tmp_path / "apart.npz"), *argv]) == code
     text = " ".join(capsys.readouterr().out.split())
     assert (f"NOT SOLVED. {SEPARATED}" in text) == (code == 4)
+    status = json.loads((tmp_path / "solution.json").read_text())["status"]
+    assert status == (None if code == 4 else 0)  # no hasd.Status says that there is no minimiser
 
 
 def touching(kind):

@@ -78,7 +78,7 @@ def test_minimax(capsys, table, tmp_path, intercept):
     np.testing.assert_allclose(np.abs(residual[arrays["active"]]), scalars["fun"], rtol=1e-8)
     assert arrays["columns"].tolist() == ["one", "two", "three", "four"]
     assert (arrays["intercept"] != 0.0) == intercept
-    assert f"target: column 5 ('height'); {'with' if intercept else 'no'} intercept" in " ".join(text.split())
+    assert f"target: column 4 ('height'); {'with' if intercept else 'no'} intercept" in " ".join(text.split())
     for title in ("problem ", "data ", "status ", "value ", "lower bound ", "gap ", "method ", "work ", "written "):
         assert f"\n{title}" in f"\n{text}"
 
@@ -180,7 +180,8 @@ def test_a_sparse_file(capsys, tmp_path):
     lines = [f"{i % 2} " + " ".join(f"{j + 1}:{v}" for j, v in enumerate(row) if v > 0) for i, row in enumerate(A)]
     path.write_text("\n".join(lines) + "\n")
     text = solved(capsys, str(path), "--problem", "logistic", "--ridge", "0.1", "--intercept")
-    assert f"sparse, {np.sum(A > 0)} entries" in " ".join(text.split()) and "The ridge holds the intercept too." in text
+    assert f"sparse, {np.sum(A > 0)} entries" in " ".join(text.split())
+    assert "The ridge penalises the intercept too." in text
     dense = hasd.objectives.Logistic(
         np.hstack((np.where(A > 0, A, 0), np.ones((40, 1)))), (-1.0) ** np.arange(1, 41), 0.1
     )
@@ -193,6 +194,12 @@ def test_not_solved_is_4_and_still_written(capsys, table, tmp_path):
     scalars, arrays = written(tmp_path)
     assert "NOT SOLVED. Maximum number of iterations reached." in text
     assert not scalars["solved"] and scalars["status"] == 1 and arrays["x"].shape == (4,)
+
+
+def test_without_a_ridge_the_lower_bound_says_how_far_it_holds(capsys, words, tmp_path):
+    text = " ".join(solved(capsys, words, "--problem", "logistic", "--out", str(tmp_path)).split())
+    reach = 100.0 * np.linalg.norm(written(tmp_path)[1]["x"])
+    assert f"(no x of norm at most {reach:.3g} has a value below the lower bound)" in text
 
 
 def test_without_a_minimum(capsys, tmp_path):
@@ -268,16 +275,28 @@ def test_rows_keep_their_numbers_where_some_are_left_out(capsys, tmp_path):
     assert "2 of 9 rows have missing values and were left out" in text
 
 
-def test_of_many_coefficients_the_largest_are_shown(capsys, tmp_path):
-    M = RNG.standard_normal((60, 12))
-    np.savez(tmp_path / "t.npz", A=M, b=M @ np.arange(12.0))
+@pytest.mark.parametrize("d", [50, 60])
+def test_fifty_coefficients_are_shown_and_of_more_the_largest(capsys, tmp_path, d):
+    M = RNG.standard_normal((100, d))
+    np.savez(tmp_path / "t.npz", A=M, b=M @ np.arange(1.0, d + 1.0))
     text = " ".join(solved(capsys, str(tmp_path / "t.npz"), "--problem", "minimax").split())
-    assert "coefficients column 12 11, column 11 10, column 10 9," in text and "column 2 1," not in text
-    assert "(the 10 largest of 12; --out DIR writes all of them)" in text
+    assert all((f"column {j} {j + 1}" in text) == (d == 50 or j >= 10) for j in range(d))
+    assert ("(the 50 largest of 60; --out DIR writes all of them)" in text) == (d == 60)
     argv = ("--problem", "minimax", "--out", str(tmp_path))
     text = " ".join(solved(capsys, str(tmp_path / "t.npz"), *argv).split())
-    assert "(the 10 largest of 12; solution.json has all)" in text
-    assert list(written(tmp_path)[0]["coefficients"].values()) == pytest.approx(np.arange(12.0), abs=1e-9)
+    assert ("(the 50 largest of 60; solution.json has all)" in text) == (d == 60)
+    assert list(written(tmp_path)[0]["coefficients"].values()) == pytest.approx(np.arange(1.0, d + 1.0), abs=1e-9)
+
+
+def test_a_run_that_a_limit_ended_is_solved_only_by_its_certified_gap(capsys, tmp_path):
+    """The gradient or the marginals are not within --tol, but the gap is, and the status says that."""
+    np.savez(tmp_path / "t.npz", A=A, y=np.sign(B), C=np.abs(A))
+    for argv in (("transport", "--reg", "0.1", "--maxiter", "6"), ("logistic", "--maxiter", "5")):
+        text = solved(capsys, str(tmp_path / "t.npz"), "--problem", *argv, "--out", str(tmp_path))
+        scalars, _ = written(tmp_path)
+        assert "status       solved. The certified gap is within the tolerance.\n" in text
+        assert scalars["solved"] and scalars["status"] == hasd.Status.GAP.code
+        assert scalars["gap"] <= scalars["tol"] * abs(scalars["fun"])
 
 
 def test_labels_that_matplotlib_would_take_for_formulas(capsys, tmp_path):
@@ -316,10 +335,10 @@ def test_without_matplotlib(capsys, table, tmp_path, monkeypatch):
         (("x.csv", "--problem", "lp", "--power", "1"), "--power: must be a finite number of at least 2, got '1'"),
         (("x.csv", "--problem", "lse", "--norm", "1.5"), "--norm: must be a number from 2 to inf, got '1.5'"),
         (("x.csv", "--problem", "lse", "--alpha", "nan"), "--alpha: must be a finite number above 0, got 'nan'"),
-        (("x.csv", "--problem", "lse", "--tol", "0"), "--tol: must be a finite number above 0, got '0'"),
+        (("x.csv", "--problem", "lse", "--tol", "-1"), "--tol: must be a finite number of at least 0, got '-1'"),
         (("x.csv", "--problem", "lse", "--maxiter", "1e3"), "--maxiter: must be a whole number of at least 1"),
         (("x.csv", "--problem", "lse", "--maxiter", "00"), "--maxiter: must be a whole number of at least 1"),
-        (("x.csv", "--problem", "lse", "--time-limit", "inf"), "--time-limit: must be a finite number above 0"),
+        (("x.csv", "--problem", "lse", "--time-limit", "inf"), "--time-limit: must be a finite number of at least 0"),
         (("x.csv", "--problem", "lse", "--out", ""), "--out: must name a folder, got ''"),
         (("x.csv", "--problem", "lse", "--max-memory", "much"), "--max-memory: must be a size such as 500M or 4G"),
         (("x.csv", "--problem", "lse", "--format", "xls"), "invalid choice: 'xls'"),
@@ -382,7 +401,7 @@ def test_no_time_at_all(capsys, tmp_path, given):
     problem = given.split()[0]
     b = np.sign(B) if problem == "logistic" else B
     np.savez(tmp_path / "data.npz", A=A, C=np.abs(A), **({} if problem == "transport" else {"b": b}))
-    argv = ("--problem", *given.split(), "--time-limit", "1e-9", "--out", str(tmp_path))
+    argv = ("--problem", *given.split(), "--time-limit", "0", "--out", str(tmp_path))
     assert "NOT SOLVED. Time limit reached." in solved(capsys, str(tmp_path / "data.npz"), *argv, code=4)
     scalars, arrays = written(tmp_path)
     assert scalars["status"] == 11 and scalars["iterations"] == 0 and scalars["lower"] != scalars["fun"]
@@ -390,6 +409,17 @@ def test_no_time_at_all(capsys, tmp_path, given):
     if problem in at_zero:
         assert scalars["fun"] == pytest.approx(at_zero[problem]) and not arrays["x"].any()
         assert scalars["why"].startswith("the norm was given: p = 3" if "norm" in given else "a product with A handles")
+
+
+@pytest.mark.parametrize("problem", ["minimax", "lp", "logistic", "lse", "transport"])
+def test_a_tolerance_of_0_asks_for_all_that_is_possible(capsys, tmp_path, problem):
+    b = {} if problem == "transport" else {"b": np.sign(B) if problem == "logistic" else B}
+    np.savez(tmp_path / "data.npz", A=A - A.mean(axis=0), C=np.abs(A), **b)
+    assert cli.main(
+        ["solve", str(tmp_path / "data.npz"), "--problem", problem, "--tol", "0", "--out", str(tmp_path)]
+    ) in (0, 4)
+    scalars, _ = written(tmp_path)
+    assert scalars["tol"] == 0.0 and scalars["gap"] <= 1e-8 * abs(scalars["fun"]) and not capsys.readouterr().err
 
 
 def test_no_start(capsys, table, tmp_path):

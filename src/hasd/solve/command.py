@@ -42,11 +42,12 @@ written to --out:
   convergence.png  value and bound over time, and the residuals
 
 exit codes:
-  0  solved: the tolerance was met
+  0  solved: what --tol names was reached, or the certified gap is within --tol times the value (logistic and lse: or
+     the value at 0, if that is larger)
   1  failed otherwise: nothing could be written, out of memory
   2  wrong usage
   3  the file cannot be used, or a library to read it is missing; one line on stderr says where and why
-  4  not solved: a limit came first, or the problem has no minimum; what was found is still told and written
+  4  not solved: a limit came first, or the problem has no minimum; what was found is still printed and written
 """
 
 
@@ -59,7 +60,7 @@ def add_options(one: argparse.ArgumentParser) -> None:
     for setting in fields(Settings):
         if "argparse" in setting.metadata:
             one.add_argument(f"--{setting.name.replace('_', '-')}", **setting.metadata["argparse"])
-    one.add_argument("--format", choices=[name for name in READERS if name != "text"], help="not by the extension")
+    one.add_argument("--format", choices=[name for name in READERS if name != "text"], help="overrides the extension")
     one.add_argument("--out", type=folder, metavar="DIR", help="write the answer there (see below)")
     one.set_defaults(usage=one.error)
 

@@ -84,12 +84,12 @@ class Cost:
 
 
 def column(j: int, names: Names) -> str:
-    """A column as people count it, with its name where it has one.
+    """A column, counted from 0 as in the options, with its name where it has one.
 
     >>> column(1, ("age", "dose")), column(1, None)
-    ("column 2 ('dose')", 'column 2')
+    ("column 1 ('dose')", 'column 1 (from 0)')
     """
-    return f"column {j + 1} ({quote(names[j])})" if names is not None else f"column {j + 1}"
+    return f"column {j} ({quote(names[j]) if names is not None else 'from 0'})"
 
 
 def find_column(text: str | None, names: Names, width: int, option: str = "--target") -> int:
@@ -114,9 +114,11 @@ def find_column(text: str | None, names: Names, width: int, option: str = "--tar
 def select(settings: Settings, names: Names, width: int) -> tuple[list[int], int | None, list[int]]:
     """The columns of the matrix, the target's (None for a cost matrix), and both in the file's order."""
     if settings.problem == "transport":
+        if not width:
+            raise Fault("", "the cost matrix has no columns")
         return [*range(width)], None, [*range(width)]
     if width < 2:
-        raise Fault("", f"{width} column; a target and at least one more are needed")
+        raise Fault("", "a target and at least one more column are needed")
     target = find_column(settings.target, names, width)
     chosen = [find_column(one, names, width, "--columns") for one in settings.columns or ()] or range(width)
     left_out = {find_column(one, names, width, "--drop") for one in settings.drop or ()}
@@ -147,8 +149,9 @@ def make_pair(table: Table, settings: Settings) -> Pair:
         b, classes, said = make_labels(target, table.target_name)
         notes += said
     A, names, expanded = _matrix(full, table.chosen, settings, words=True)
-    unnamed = [j + 1 for j in table.chosen if table.names and table.names[j] in UNNAMED]
-    notes += [f"Column {j} has no name (a row number?) and was taken as data." for j in unnamed[:3]] + expanded
+    unnamed = [j for j in table.chosen if table.names and table.names[j] in UNNAMED]
+    notes += [f"Column {j} (from 0) has no name (a row number?) and was taken as data." for j in unnamed[:3]]
+    notes += expanded + ["Columns have no names here and are counted from 0."] * (table.names is None)
     rows = None if len(full.frame) == len(table.frame) else full.frame.index.to_numpy()
     return Pair(A, b, table.target_name, names, tuple(notes), classes, rows)
 
@@ -216,7 +219,7 @@ def _matrix(
     notes: list[str] = []
     first = 1 if settings.intercept else 0  # the column of level 0 would be what the others leave of the ones
     for j in chosen:
-        name, place = table.names[j] if table.names and table.names[j] else f"column {j + 1}", column(j, table.names)
+        name, place = table.names[j] if table.names and table.names[j] else f"column {j}", column(j, table.names)
         values, levels = _measure(table, j, words)
         shown = levels[first:]
         extent = 8.0 * len(values) * (len(titles) + len(shown))
@@ -224,12 +227,12 @@ def _matrix(
         blocks.append(np.eye(len(levels), dtype=bool)[values, first:] if levels else values[:, None])
         titles += [(f"{name}={level}", j) for level in shown] or [(name, j)]
         if levels:
-            base = f"; {quote(levels[0])} is the one that all are compared with" if first else ""
+            base = f"; the coefficients are relative to {quote(levels[0])}" if first else ""
             notes.append(f"The words in {place} became {len(shown)} columns of 0 and 1{base}.")
     A = np.hstack(blocks, dtype=np.float64)
     refuse_bad_numbers(A, "the cell is", lambda i, k: table.place(i, titles[k][1]))
     often = Counter(name for name, _ in titles)
-    return A, tuple(f"{name} (column {j + 1})" if often[name] > 1 else name for name, j in titles), notes
+    return A, tuple(f"{name} (column {j})" if often[name] > 1 else name for name, j in titles), notes
 
 
 def _find_words(values: Any) -> tuple[np.ndarray, list[str]]:
@@ -252,7 +255,7 @@ def _measure(table: Table, j: int, words: bool) -> tuple[np.ndarray, list[str]]:
     place = column(j, table.names)
     date = next(filter(DATE.fullmatch, levels), None)
     if date is not None:
-        raise Fault(place, f"dates ({quote(date)}); make numbers of them, or leave the column out with --drop")
+        raise Fault(place, f"it holds dates ({quote(date)}): convert them to numbers, or leave it out with --drop")
     good = np.array([is_number(level, table.decimal) for level in levels])
     if good.all():  # whole numbers beyond 64 bits, and parquet's decimals
         return np.array([float(level.replace(table.decimal, ".")) for level in levels])[codes], []
@@ -263,7 +266,7 @@ def _measure(table: Table, j: int, words: bool) -> tuple[np.ndarray, list[str]]:
         hint = f" (in a csv --decimal {other} reads it)" if is_number(cell, other) else ""
         raise Fault(table.place(i, j), f"{quote(cell)} is not a number{hint}")
     if len(levels) == 1:
-        raise Fault(place, f"the same word in every row ({quote(levels[0])}); leave the column out with --drop")
+        raise Fault(place, f"it has the same word ({quote(levels[0])}) in every row: leave it out with --drop")
     if len(levels) > MAX_LEVELS or len(levels) == len(values):
         every = "a different one in every row" if len(levels) == len(values) else f"more than {MAX_LEVELS}"
         raise Fault(place, f"{len(levels)} different words, {every}; leave the column out with --drop")

@@ -60,7 +60,7 @@ def _check_file(name: str, limit: float) -> None:
     status = os.stat(name)
     if not stat.S_ISREG(status.st_mode):
         directory = stat.S_ISDIR(status.st_mode)
-        raise Fault("", "is a directory" if directory else "a pipe or a device; save it as a file")
+        raise Fault("", "is a directory" if directory else "pipes and devices are not read: save it as a file")
     if status.st_size == 0:
         raise Fault("", "the file is empty")
     refuse_above_limit(status.st_size, limit, "")

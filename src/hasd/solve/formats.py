@@ -204,7 +204,7 @@ def _make_table(values: np.ndarray, place: str, settings: Settings, called: str 
     import pandas as pd
 
     if values.ndim != 2:
-        raise Fault(place, f"{values.ndim}-D, shape {values.shape}; a table has two dimensions")
+        raise Fault(place, f"the shape is {values.shape}; a table has two dimensions")
     chosen, target, used = select(settings, None, values.shape[1])
     return Table(pd.DataFrame(values, copy=False)[used], None, chosen, target, called=called)
 
@@ -248,7 +248,7 @@ def read_npz(path: str, settings: Settings) -> Table | Cost:
         raise Fault("", f"no array {either}; the arrays are {name_list(members)}")
     A = arrays[main]
     if A.ndim != 2 or 0 in A.shape:
-        raise Fault(f"array {quote(main)}", f"{A.ndim}-D, shape {A.shape}; a matrix with entries is needed")
+        raise Fault(f"array {quote(main)}", f"the shape is {A.shape}; a matrix with rows and columns is needed")
     if cost:
         for name, values in arrays.items():
             refuse_bad_numbers(values, "", lambda *place, name=name: f"array '{name}', entry {[*place]} (from 0)")
@@ -265,7 +265,7 @@ def _find_vector(arrays: dict[str, np.ndarray], name: str | None, length: int) -
         return None
     values = arrays[name].ravel() if 1 in arrays[name].shape else arrays[name]
     if values.shape != (length,):
-        raise Fault(f"array {quote(name)}", f"{values.ndim}-D, shape {values.shape}; a vector of {length} is needed")
+        raise Fault(f"array {quote(name)}", f"the shape is {values.shape}; a vector of length {length} is needed")
     return values
 
 
@@ -324,7 +324,8 @@ def _check_footer(source: Any, names: tuple[str, ...], settings: Settings) -> tu
 
     metadata = source.metadata
     if metadata.num_rows < 1 or not names or len({*names}) < len(names):
-        raise Fault("", f"{metadata.num_rows} rows and {len(names)} columns, {len({*names})} names")
+        found = f"{metadata.num_rows} rows, and {len(names)} columns with {len({*names})} different names"
+        raise Fault("", f"the file has {found}; rows, and columns whose names differ, are needed")
     chosen, target, used = select(settings, names, len(names))
     extent = f"{metadata.num_rows} rows, {len(used)} columns"
     refuse_above_limit(8.0 * metadata.num_rows * len(used), settings.max_memory, extent)
@@ -334,7 +335,7 @@ def _check_footer(source: Any, names: tuple[str, ...], settings: Settings) -> tu
         kind = source.schema_arrow.types[j]
         flat = kind.value_type if types.is_dictionary(kind) else kind
         if not any(getattr(types, f"is_{one}")(flat) for one in FLAT):
-            raise Fault(column(j, names), f"{kind} values; make numbers of them, or leave the column out with --drop")
+            raise Fault(column(j, names), f"it holds {kind} values: convert them to numbers, or --drop the column")
     return chosen, target, used
 
 

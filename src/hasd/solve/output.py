@@ -25,8 +25,8 @@ from .problems import FileSolution
 from .settings import PROBLEMS, Settings
 
 WIDTH, INDENT = 100, 13
-SHOWN = 10
-"""Coefficients that are shown, and rows."""
+SHOWN, ROWS = 50, 10
+"""Coefficients that are shown, and active rows."""
 
 
 def say(text: str) -> bool:
@@ -35,7 +35,7 @@ def say(text: str) -> bool:
     try:
         print(text.encode(encoding, "backslashreplace").decode(encoding), flush=True)
     except OSError as error:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else Python writes again at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # otherwise Python writes the rest again at exit
         if not isinstance(error, BrokenPipeError):
             complain(f"error: the output cannot be printed: {error.strerror}")
             return False
@@ -83,8 +83,9 @@ def _extra_rows(solution: FileSolution, written: bool) -> list[tuple[str, str]]:
     arrays, scalars, rows = solution.arrays, solution.scalars, []
     if "active" in arrays and arrays["active"].size:
         active = arrays["rows"][arrays["active"]] if "rows" in arrays else arrays["active"]
-        first = ", ".join(map(str, active[:SHOWN])) + ", ..." * (active.size > SHOWN)
-        rows.append(("active rows", f"{active.size} rows prove the bound: {first} (from 0)"))
+        first = ", ".join(map(str, active[:ROWS])) + ", ..." * (active.size > ROWS)
+        proof = "1 row proves" if active.size == 1 else f"{active.size} rows prove"
+        rows.append(("active rows", f"{proof} the bound: {first} (from 0)"))
     if "cost" in scalars:
         error = f"marginals to {scalars['marginal_error']:.1e}"
         rows.append(("cost", f"{scalars['cost']:.12g} without the entropy; {error}"))

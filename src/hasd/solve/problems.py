@@ -14,9 +14,11 @@ from scipy.sparse import csr_array, hstack
 from scipy.special import expit
 
 from .._math.evaluation import Evaluation, sizes_of
+from .._math.geometry import norm2
 from .._minimize import minimize
 from .._run.status import Status
 from ..objectives import Logistic, LogSumExp
+from ..objectives._dual import REACH
 from ..problems import chebyshev, lp_fit, transport
 from .data import Cost, Pair
 from .separable import SeparationWatch
@@ -27,13 +29,15 @@ ROWS = 1000
 REG = 0.01
 """The default regularisation of transport, as a part of the costs' range."""
 SEPARATED = (
-    "No x is best: a direction separates the labels, and the value falls for ever along it; --ridge gives a best x."
+    "No minimiser exists: a linear function separates the labels, and the loss always decreases along it. Give --ridge."
 )
 """A logistic loss without a minimiser."""
 LATE = 10
 """Steps towards the certificate where the time is up already."""
-FAR = ", unless it is over 100 times as large as this x and its Newton step"
-"""What the certificate without a ridge has to leave out: see ``Affine.duality_gap``."""
+WITHIN = "no x of norm at most {:.3g} has a value below the lower bound"
+"""What the certificate without a ridge says: see ``Affine.duality_gap``."""
+CLOSE = "The certified gap is within the tolerance."
+"""Why a problem is solved where a limit or rounding ended the run."""
 ARRAYS = ("active", "signs", "multipliers", "residual", "dual", "gradient", "separator", "u", "v", "plan")
 """What proves a solver's answer, or is it; each solver has some of them."""
 Found = tuple[Any, dict[str, Any], tuple[str, ...]]
@@ -70,12 +74,16 @@ def solve(data: Pair | Cost, settings: Settings) -> FileSolution:
         scale = max(abs(fun), abs(res.trace["fun"][0]) if smooth else 0.0)  # what the gap is relative to
         attained = "separator" not in res and math.isfinite(fun)
         solved = bool(attained and (res.success or res.gap <= tol * scale))
+        if solved and not res.success:
+            res.update(status=Status.GAP.code, message=CLOSE)
+        if smooth and not settings.ridge:
+            proves = WITHIN.format(REACH * norm2(res.x))
     return FileSolution(
         res,
         solved,
-        proves + FAR if smooth and not settings.ridge else proves,
+        proves,
         size,
-        scalars | {"tol": tol, "status": int(res.status), "message": res.message},
+        scalars | {"tol": tol, "status": res.status, "message": res.message},
         fit | {name: np.asarray(res[name]) for name in ARRAYS if name in res},
         predictions,
         data.notes + notes,
@@ -99,7 +107,7 @@ def _lp(data: Pair, settings: Settings, tol: float) -> Found:
 def _logistic(data: Pair, settings: Settings, tol: float) -> Found:
     f = Logistic(data.A, data.b, ridge=settings.ridge or 0.0)
     if f.ridge > 0.0:  # a ridge guarantees a minimiser
-        notes = ("The ridge holds the intercept too.",) if settings.intercept else ()
+        notes = ("The ridge penalises the intercept too.",) if settings.intercept else ()
         return *_solve_smooth(f, settings, tol), notes
     limit = math.inf if settings.time_limit is None else settings.time_limit
     watch = SeparationWatch(data.A, data.b, time.perf_counter() + limit)
@@ -107,7 +115,7 @@ def _logistic(data: Pair, settings: Settings, tol: float) -> Found:
     watch.finish(res.x, tol)
     res.nprod += watch.nprod
     if watch.direction is not None:
-        res.update(success=False, message=SEPARATED, separator=watch.direction)
+        res.update(success=False, status=None, message=SEPARATED, separator=watch.direction)
     return res, scalars, ()
 
 

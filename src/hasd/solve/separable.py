@@ -9,7 +9,7 @@ Guarantee.  A direction is proved before it is named: the rows above 0 are so by
             the others the product is 0 in rational arithmetic.
 
 >>> A, y = np.array([[1.0, 2.0], [-1.0, 0.5], [0.0, 1.0], [0.0, 1.0]]), np.array([1.0, -1.0, 1.0, -1.0])
->>> separator(A, y)  # by the first column, in the first two rows
+>>> separator(A, y)  # the first column separates the first two rows
 array([1., 0.])
 """
 
@@ -170,5 +170,6 @@ class SeparationWatch:
 
         Where a direction exists, the weights 1/(1 + exp(y_i <a_i, x>)) of the rows above 0 vanish with the gradient.
         """
-        if self.direction is None and self.look(x).max() > -0.5 * math.log(tol) and self._steps < PATIENCE:
+        far = -0.5 * math.log(max(tol, 2.0**-52))
+        if self.direction is None and self.look(x).max() > far and self._steps < PATIENCE:
             self.search()

@@ -53,9 +53,9 @@ class Settings:
     tol: float | None = option(
         "what to reach: the relative gap (minimax 1e-9, lp 1e-8), the gradient's norm over that at 0 (logistic, lse "
         "1e-8), the error of the marginals (transport 1e-6)",
-        kind=positive,
+        kind=not_negative,
     )
-    time_limit: float | None = option("of solving, reading aside", kind=positive, metavar="SECONDS")
+    time_limit: float | None = option("for solving; reading is not counted", kind=not_negative, metavar="SECONDS")
     maxiter: int | None = option("iterations at most; minimax: linear programs", kind=whole_number, metavar="N")
     header: str = option("csv: does the first line hold names?", choices=("auto", "yes", "no"), default="auto")
     decimal: str | None = option("csv: . or , (default: see below)", choices=(".", ","), metavar="SIGN")
