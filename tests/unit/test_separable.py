@@ -61,8 +61,9 @@ def test_the_exit_code_and_the_sentence(capsys, tmp_path, ridge, code):
     assert cli.main(["solve", str(tmp_path / "apart.npz"), *argv]) == code
     text = " ".join(capsys.readouterr().out.split())
     assert (f"NOT SOLVED. {SEPARATED}" in text) == (code == 4)
-    status = json.loads((tmp_path / "solution.json").read_text())["status"]
-    assert status == (None if code == 4 else 0)  # no hasd.Status says that there is no minimiser
+    scalars = json.loads((tmp_path / "solution.json").read_text())
+    assert scalars["status"] == (None if code == 4 else 0)  # no hasd.Status says that there is no minimiser
+    assert scalars["lower"] >= 0.0  # as the loss is never below 0
 
 
 def touching(kind):

@@ -217,6 +217,11 @@ def test_an_exact_fit(capsys, tmp_path):
         np.testing.assert_allclose(written(tmp_path)[1]["coef"], 1.0, rtol=1e-9)
 
 
+def test_a_single_active_row_proves_the_bound(capsys, tmp_path):
+    (tmp_path / "t.csv").write_text("x,y\n0,1\n0,2\n0,5\n")
+    assert "1 row proves the bound: 2 (from 0)" in solved(capsys, str(tmp_path / "t.csv"), "--problem", "minimax")
+
+
 def test_the_figure(capsys, table, tmp_path):
     solved(capsys, table, "--problem", "minimax", "--out", str(tmp_path / "new" / "folder"))
     assert sorted(path.name for path in (tmp_path / "new" / "folder").iterdir()) == [

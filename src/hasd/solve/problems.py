@@ -139,7 +139,8 @@ def _solve_smooth(f: Any, settings: Settings, tol: float, **given: Any) -> tuple
     late = res.status == Status.TIME.code
     gap = np.fmin(f.duality_gap(res.x, iterations=LATE if late else 100), res.gap)
     off = f.doubt(sizes_of(Evaluation(res.x, res.fun, res.jac))).value
-    lower = np.fmax(res.lower, math.nextafter(res.fun - (off + gap), -math.inf))
+    least = 0.0 if isinstance(f, Logistic) else -math.inf  # no logistic loss is below 0
+    lower = np.fmax(max(res.lower, least), math.nextafter(res.fun - (off + gap), -math.inf))
     res.update(lower=lower, gap=gap, nprod=res.nprod + f.nprod - before, gradient=res.jac)
     if settings.norm is not None:
         res.reason = f"the norm was given: p = {res.p:g}"
