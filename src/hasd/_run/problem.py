@@ -35,7 +35,7 @@ class Problem:
     @cached_property
     def traits(self) -> ObjectiveTraits:
         """What the objective says of itself."""
-        return traits_of_objective(self.objective)
+        return traits_of_objective(getattr(self.oracle.source, "objective", None))
 
     def dual_norm(self, e: Evaluation) -> float:
         """||g||_{p*} at an evaluation: computed once for each."""
