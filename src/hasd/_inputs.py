@@ -24,7 +24,8 @@ from ._run.capabilities import MethodTraits, ObjectiveTraits
 from ._run.convexity import Convexity
 from ._run.problem import Problem
 from ._run.record import State
-from ._run.sources import BlackBox, ObjectiveSource, Source, as_array
+from ._run.returned import as_array
+from ._run.sources import BlackBox, ObjectiveSource, Source
 from .objectives._operators import refuse_other_library
 
 UNLIMITED = (100_000.0, math.inf, math.inf)

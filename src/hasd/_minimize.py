@@ -16,15 +16,15 @@ from ._math.arrays import Array, convert_like, to_float64
 from ._math.evaluation import Evaluation
 from ._resume import checkpoint as checkpoints
 from ._resume.identity import refuse_other, refuse_other_function, refuse_other_start
-from ._resume.pictures import Album
 from ._run import loop, stopping
 from ._run.capabilities import traits_of_method
+from ._run.job import Job
 from ._run.oracle import Oracle
 from ._run.problem import Method, Problem
 from ._run.progress import with_progress
 from ._run.record import Run, State
 from ._run.report import Result
-from ._run.result import Job, no_run, result
+from ._run.result import no_run, result
 from ._run.status import Status, Stop
 from ._run.trace import Recorder
 from .methods import choose, make
@@ -168,12 +168,11 @@ def minimize(
     oracle.maxfun, oracle.deadline = budget, time.perf_counter() + seconds
     job = Job(problem, chosen, start, Recorder(oracle, gaps, rows), stopping.Tolerances(tol, gtol, gaps), goal)
     call = None if callback is None else scipy_style.callback(inputs.callback(callback), oracle, start)
-    album = Album(job)
-    begun, file = (_first_evaluation(oracle, start, images), None) if resume is None else _resume(resume, fun, album)
+    begun, file = (_first_evaluation(oracle, start, images), None) if resume is None else _resume(resume, fun, job)
     if isinstance(begun, tuple):
         res = no_run(job, *begun)
     else:
-        saver = None if path is None else checkpoints.Saver(path, every, album)
+        saver = None if path is None else checkpoints.Saver(path, every, job)
         if saver is not None and isinstance(begun, Run) and file == path:  # it is on disk already
             saver.written, saver.whole = begun.state.iteration, True
         with with_progress(job.recorder, progress, limit, chosen.name) as record:
@@ -188,7 +187,7 @@ def minimize(
             unused = problem.L is not None and traits_of_method(chosen).keeps_images
             note = f"Ignored: L, because {chosen.name} finds its step lengths itself." if unused else ""
             res = result(job, run, f"{scipy_style.ignored_note(hess, hessp)} {note}".strip())
-            res.state = album.state_for_result(run, fun)
+            res.state = job.state_for_result(run, fun)
             return res
 
         patient = interrupt == "return" and run.status is not Status.INTERRUPTED
@@ -248,9 +247,7 @@ def _until_stop(problem: Problem, states: Iterator[State]) -> Iterator[State]:
         return
 
 
-def _method(
-    caller: Callable[..., Any], method: Any, options: dict[str, Any], fun: Any, p: Any, L: Any
-) -> tuple[Method, str]:
+def _method(caller: Any, method: Any, options: dict[str, Any], fun: Any, p: Any, L: Any) -> tuple[Method, str]:
     """The method, and why "auto" took it: where p or L is given, the method that uses them."""
     if isinstance(method, str):
         name, why = method, ""
@@ -276,19 +273,19 @@ def _problem(x0: Array, fun: Any, jac: Any, args: Any, method: Method, p: Any, L
     return problem, traits.keeps_images and problem.traits.has_images
 
 
-def _resume(resume: Any, fun: Any, album: Album) -> tuple[Run, Path | None]:
+def _resume(resume: Any, fun: Any, job: Job) -> tuple[Run, Path | None]:
     """The earlier run to go on with, and the file that holds it, if one does."""
-    job, file, same = album.job, None, False
+    file, same = None, False
     if isinstance(resume, str | os.PathLike):
         path = inputs.path("resume", resume)
-        state, newest = checkpoints.read(path, album)
+        state, newest = checkpoints.read(path, job)
         where, file = str(path), path if newest else None
     else:
         where, state = "resume", inputs.state_to_resume(resume, job.method, job.x0)
         if state.picture is not None:
-            refuse_other(where, state.picture.configuration, album.configuration)
+            refuse_other(where, state.picture.configuration, job.configuration)
             same = state.picture.objective is not None and state.picture.objective() is fun
-    run = album.restore(state)
+    run = job.restore(state)
     refuse_other_start(where, run.state.origin, job.x0)
     if not same:
         refuse_other_function(where, run, job.problem)

@@ -25,9 +25,7 @@ RENAMED = {
     "maxfev": "maxfun",
     "iprint": "disp",
     "return_all": "trace or callback",
-    "ftol": "tol or gtol, which look at the gradient, or gap_tol",
-    "xtol": "tol or gtol, which look at the gradient, or gap_tol",
-    "xrtol": "tol or gtol, which look at the gradient, or gap_tol",
+    **dict.fromkeys(("ftol", "xtol", "xrtol"), "tol or gtol, which look at the gradient, or gap_tol"),
 }
 """Options of SciPy's methods, and what to give here."""
 
@@ -96,12 +94,10 @@ def wants_result(given: Callable[..., Any]) -> bool:
 
 def summary(res: OptimizeResult) -> str:
     """What ``disp=True`` prints, in SciPy's words."""
-    return "\n".join(
-        (
-            res.message,
-            f"         Current function value: {res.fun:f}",
-            f"         Iterations: {res.nit}",
-            f"         Function evaluations: {res.nfev}",
-            f"         Gradient evaluations: {res.get('njev', res.nfev)}",
-        )
-    )
+    counts = {
+        "Iterations": res.nit,
+        "Function evaluations": res.nfev,
+        "Gradient evaluations": res.get("njev", res.nfev),
+    }
+    lines = [f"{name}: {number}" for name, number in counts.items()]
+    return "\n         ".join([res.message, f"Current function value: {res.fun:f}", *lines])

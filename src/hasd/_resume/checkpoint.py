@@ -19,12 +19,12 @@ import numpy as np
 from array_api_compat import device
 
 from .._math.arrays import Array, is_foreign, namespace, to_host
+from .._run.job import Job
 from .._run.record import Run, State
 from .._run.trace import COLUMNS
 from .atomic_write import previous_path, replace, sweep
 from .identity import refuse_other
 from .packing import Packed, pack, state_classes, unpack
-from .pictures import Album
 
 FORMAT = 5
 """The version of the format; it goes up whenever a file of an older version could be misread."""
@@ -42,7 +42,7 @@ class Saver:
 
     path: Path
     every: int  # iterations
-    album: Album
+    job: Job
     written: int = -1  # the newest iteration on disk
     whole: bool = False  # whether the present file is known to be good: only then is it kept
     failed: bool = False
@@ -54,7 +54,7 @@ class Saver:
 
     def take_picture(self, run: Run) -> None:
         """Take a picture of the run."""
-        self.newest = run.state.with_fields(picture=self.album.take(run))
+        self.newest = self.job.take_picture(run)
 
     def write_if_due(self) -> None:
         """Write a checkpoint where one is due."""
@@ -66,16 +66,13 @@ class Saver:
         if self.newest is None or self.newest.iteration == self.written:
             return
         try:
-            write(self.path, self.newest, self.album.job.method, keep=self.whole or is_intact(self.path))
+            write(self.path, self.newest, self.job.method, keep=self.whole or is_intact(self.path))
             self.written, self.whole = self.newest.iteration, True
         except OSError as error:
             if not self.failed:
-                self.failed = True
-                warnings.warn(
-                    f"the checkpoint {self.path} could not be written ({error.strerror or error}); the run goes on",
-                    RuntimeWarning,
-                    stacklevel=2,
-                )
+                why = f"the checkpoint {self.path} could not be written ({error.strerror or error}); the run goes on"
+                warnings.warn(why, RuntimeWarning, stacklevel=2)
+            self.failed = True
 
 
 def write(path: Path, state: State, method: Any, *, keep: bool) -> None:
@@ -102,7 +99,7 @@ def _checksum(about: np.ndarray, columns: dict[str, np.ndarray]) -> np.ndarray:
     return np.frombuffer(digest.digest(), dtype=np.uint8)
 
 
-def read(path: Path, album: Album) -> tuple[State, bool]:
+def read(path: Path, job: Job) -> tuple[State, bool]:
     """The state in the newer readable one of the two files, if it belongs to this run; and whether it is the newest.
 
     Its arrays are in x0's library.
@@ -121,11 +118,11 @@ def read(path: Path, album: Album) -> tuple[State, bool]:
         except Unreadable as other:
             raise ValueError(f"neither checkpoint can be read: {damage}; {other}") from None
         warnings.warn(f"{damage}; going on from {previous_path(path)}", RuntimeWarning, stacklevel=4)
-    refuse_other(str(path), about["configuration"], album.configuration)
+    refuse_other(str(path), about["configuration"], job.configuration)
     own = set(about["numpy"])
     arrays = [columns[f"a{i}"] for i in range(len(columns))]
-    given = [array if i in own else _to_library_of(album.job.x0, array) for i, array in enumerate(arrays)]
-    return unpack(Packed(about["tree"], given), state_classes(album.job.method))["state"], newest
+    given = [array if i in own else _to_library_of(job.x0, array) for i, array in enumerate(arrays)]
+    return unpack(Packed(about["tree"], given), state_classes(job.method))["state"], newest
 
 
 def _to_library_of(x0: Array, array: np.ndarray) -> Array:

@@ -6,46 +6,17 @@ refused with the reason.
 
 from __future__ import annotations
 
-import re
-from dataclasses import is_dataclass
 from typing import Any
 
 import numpy as np
 
-from .._math.arrays import Array, convert_like, library, to_host
-from .._math.geometry import Geometry, Lp, norm2
-from .._run.problem import Method, Problem
+from .._math.arrays import Array, convert_like, to_host
+from .._math.geometry import norm2
+from .._run.problem import Problem
 from .._run.record import Run
-from .._version import VERSION
 
-ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
-"""The memory address in an object's default repr, which differs between equal objects."""
 SAME = 1e-6
 """Relative difference of values that another machine's rounding, or a little noise, may make."""
-
-
-def configuration(problem: Problem, method: Method, x0: Array) -> dict[str, Any]:
-    """The settings that two runs must share to be one."""
-    return {
-        "version": VERSION,
-        "method": ADDRESS.sub("", repr(method)) if is_dataclass(method) else method.name,
-        "p": repr(problem.geometry.p),
-        "L": problem.L,
-        "mu": problem.mu,
-        "dimension": x0.shape[0],
-        "dtype": str(x0.dtype),
-        "library": library(x0),
-        "geometry": _fingerprint(problem.geometry, x0),
-    }
-
-
-def _fingerprint(geometry: Geometry, x0: Array) -> str:
-    """Text that tells a user's geometry from others: its class, and both norms of one fixed vector."""
-    name = type(geometry).__qualname__
-    if type(geometry) is Lp:
-        return name
-    uneven = convert_like(np.cos(np.arange(1.0, x0.shape[0] + 1.0)), x0)
-    return f"{name} with norms {float(geometry.norm(uneven)):.6g} and {float(geometry.dual_norm(uneven)):.6g}"
 
 
 def refuse_other(where: str, saved: dict[str, Any], now: dict[str, Any]) -> None:

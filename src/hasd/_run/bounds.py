@@ -24,6 +24,8 @@ from .record import State, restore_fields
 
 NOTHING = EstimateBound(weight=0.0, psi=0.0, mu=0.0, reach=0.0)
 """A bound that says nothing: -inf for every radius."""
+NOWHERE = Cut(f=math.inf, slope=math.inf, tilt=-math.inf, away=0.0)
+"""A cut that proves nothing."""
 
 
 @dataclass
@@ -39,25 +41,24 @@ class Bounds:
     doubt: Doubt = CERTAIN  # what upper may be off by
     certificate: EstimateBound = NOTHING  # the estimate that gave the best lower bound of its kind
     cut: Cut | EstimateBound = NOTHING  # the cut that gave the best lower bound of its kind
-    near: float = math.inf  # the least gap that the slope at an evaluated point proves by itself
+    nearest: Cut = NOWHERE  # the cut whose slope proves the least gap at its own point
+    near: float = math.inf  # that gap
     near_x: Array = None  # that point
     convexity: Convexity | None = None  # None: f is convex by construction, or its gradients too coarse to tell
     oracle: Oracle | None = None  # which knows the curvature that was seen
-    bent: float = 0.0  # the curvature that the bounds were charged for
     withdrawn: str = ""  # why nothing is certified after all
     kept: ClassVar[tuple[str, ...]] = (
-        *("lower", "upper", "x", "doubt", "certificate", "cut", "near", "near_x"),
-        *("radius", "withdrawn", "convexity"),
+        *("upper", "x", "doubt", "certificate", "cut", "nearest", "near_x"),
+        *("withdrawn", "convexity"),
     )
 
     def restore(self, known: Mapping[str, Any]) -> None:
-        """Take over what a run had proved; where it was for a smaller radius, compute the bounds again."""
-        radius, watched = self.radius, self.convexity is not None
+        """Take over what a run had proved, for the radius of this one."""
+        watched = self.convexity is not None
         restore_fields(self, known)
         self.convexity = self.convexity if watched else None
-        self.radius, self.bent = radius, self.bend
-        if known["radius"] is not None and not (radius is not None and radius <= known["radius"]):
-            self.charge_anew()
+        if self.known:
+            self._charge()
 
     @property
     def known(self) -> bool:
@@ -101,29 +102,23 @@ class Bounds:
             self.upper, self.x, self.doubt = value, x, doubt
         if not self.known:
             return
-        if bend != self.bent:  # the bounds so far were charged for another curvature
-            self.bent = bend
-            self.charge_anew()
-        self._take(state)
+        cut = cut_at(at, None if self.radius is None else state.origin, self.mu)
+        self.certificate = max(self.certificate, state.estimate.certificate(state.origin), key=self._lower)
+        self.cut = max(self.cut, cut, key=self._lower)
+        if cut.gap(self.radius, bend) < self.nearest.gap(self.radius, bend):
+            self.nearest, self.near_x = cut, at.x
+        self._charge()
         if self.lower > self._upper or self.near < 0.0:
             self.withdraw(max(self.lower, self.upper - self.near), self.upper)
 
-    def charge_anew(self) -> None:
-        """Compute the bounds again, for the radius and the curvature that are known now."""
-        self.lower = max(proof.lower(self.radius, self.bend) for proof in (self.certificate, self.cut))
-        self.near = math.inf
+    def _lower(self, proof: EstimateBound | Cut) -> float:
+        """The lower bound that an estimate or a cut proves for the radius and the curvature that are known now."""
+        return proof.lower(self.radius, self.bend)
 
-    def _take(self, state: State) -> None:
-        """Keep the bounds that one more state proves, where they are better."""
-        radius, bend, at = self.radius, self.bend, state.at
-        certificate = state.estimate.certificate(state.origin)
-        cut = cut_at(at, None if radius is None else state.origin, self.mu)
-        if (lower := certificate.lower(radius, bend)) > self.certificate.lower(radius, bend):
-            self.certificate, self.lower = certificate, max(self.lower, lower)
-        if (lower := cut.lower(radius, bend)) > self.cut.lower(radius, bend):
-            self.cut, self.lower = cut, max(self.lower, lower)
-        if (gap := cut.gap(radius, bend)) < self.near:
-            self.near, self.near_x = gap, at.x
+    def _charge(self) -> None:
+        """Compute the bounds, for the radius and the curvature that are known now."""
+        self.lower = max(self._lower(self.certificate), self._lower(self.cut))
+        self.near = self.nearest.gap(self.radius, self.bend)
 
     def withdraw(self, lower: float, value: float) -> None:
         """Certify nothing any more, as a lower bound is above a value."""

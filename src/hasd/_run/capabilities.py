@@ -26,7 +26,7 @@ class ObjectiveTraits(NamedTuple):
     """What an objective may declare."""
 
     has_images: bool = False  # ``images()`` gives the space in which methods move images of A
-    convex: bool = False  # it is convex by construction
+    convex: bool = False  # it is convex by construction, as it is made of a ``loss``; the others are attributes
     bounded_below: bool = False  # it is known to have a lower bound, so that it can only seem to fall without end
     note: str = ""  # what the user should be told
     sharpen: Callable[..., Any] | None = None  # value, gradient and their doubt with less rounding
@@ -43,9 +43,5 @@ def traits_of_method(method: Any) -> MethodTraits:
 
 def traits_of_objective(objective: Any) -> ObjectiveTraits:
     """What it declares; a black box (None) declares nothing."""
-    if objective is None:
-        return ObjectiveTraits()
-    known = {
-        name: getattr(objective, name) for name in ("bounded_below", "note", "sharpen") if hasattr(objective, name)
-    }
+    known = {name: getattr(objective, name) for name in ObjectiveTraits._fields[2:] if hasattr(objective, name)}
     return ObjectiveTraits(has_images=hasattr(objective, "images"), convex=hasattr(objective, "loss"), **known)

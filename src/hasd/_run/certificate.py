@@ -4,17 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
-from .._math.doubt import CERTAIN, Doubt, roundings, smallest_number
+from .._math.doubt import CERTAIN, EPS, Doubt, roundings, smallest_number
+from .._math.estimate import EstimateBound
+from .._math.evaluation import Evaluation
 from .._math.geometry import Array, dot, norm2
-
-if TYPE_CHECKING:
-    from .._math.estimate import EstimateBound
-    from .._math.evaluation import Evaluation
-
-
-EPS = 2.0**-52
 
 
 @dataclass(frozen=True)

@@ -54,13 +54,13 @@ class Watch:
     saver: Any = None  # takes a picture of the run, whatever becomes of the next step, and writes it where that is due
     keep_interrupted: bool = False  # whether Ctrl-C ends the run with what there is, or is raised
 
-    def __call__(self, run: Run, first: bool) -> bool:
+    def __call__(self, run: Run) -> bool:
         """Whether the run ends here.  A state from a checkpoint is recorded already; the first gets no callback."""
         state = run.state
         if not run.complete:
             self.record(state)
         try:
-            if self.callback is not None and not first:
+            if self.callback is not None and run.moved:
                 self.callback(state)
         finally:
             if self.saver is not None:
@@ -80,12 +80,10 @@ def follow(problem: Problem, method: Method, start: Evaluation | Run, watch: Wat
 
     No generator: Python would turn a StopIteration of the user's function into an error of its own.
     """
-    oracle, first = problem.oracle, True
-    run = start if isinstance(start, Run) else Run.at(first_state(problem, method, start), oracle)
+    run = start if isinstance(start, Run) else Run.at(first_state(problem, method, start), problem.oracle)
     try:
-        while not watch(run, first):
-            run.move(next_state(problem, method, run.state), oracle)
-            first = False
+        while not watch(run):
+            run.move(next_state(problem, method, run.state), problem.oracle)
     except Stop as stop:
         run.status = stop.status
     except KeyboardInterrupt:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from typing import Any
 
+from .loop import Observer
 from .record import State
 from .trace import Recorder
 
@@ -21,7 +22,7 @@ def open_bar(total: int | None, name: str) -> Any:
 
 
 @contextmanager
-def with_progress(recorder: Recorder, wanted: bool, maxiter: float, name: str) -> Iterator[Callable[[State], None]]:
+def with_progress(recorder: Recorder, wanted: bool, maxiter: float, name: str) -> Iterator[Observer]:
     """The recorder, where it is wanted with a bar: iterations, value, gradient norm, certified gap."""
     if not wanted:
         yield recorder

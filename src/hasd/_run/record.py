@@ -25,10 +25,9 @@ from .status import Status
 class Picture:
     """What a run knew between two iterations, beside its state."""
 
-    run: dict[str, Any]  # fields of `Run`
-    oracle: dict[str, Any]  # fields of the oracle, and the counts of its source
+    run: dict[str, Any]  # fields of `Run`, with those of the oracle
     bounds: dict[str, Any]  # fields of the bounds
-    trace: dict[str, Any]  # fields of the recorder; empty where a result's state carries the picture
+    trace: dict[str, Any]  # fields of the recorder, and the counts; empty where a result's state carries the picture
     configuration: dict[str, Any]  # what a run that goes on must share with this one
     objective: weakref.ReferenceType[Any] | None = None  # one of ours, as its data are fixed; a callable may change
 
@@ -140,18 +139,19 @@ class Run:
     state: State
     smallest: tuple[float, Evaluation]  # dual norm of the gradient, and where
     first: float  # f(x_0)
+    known: dict[str, Any]  # what the oracle knew when the state was made: a step that is broken off is made again
     status: Status = Status.MAXITER
+    moved: bool = False  # whether this call has made a step
     complete: bool = False  # whether the state has been recorded, and the callback has had it
-    known: dict[str, Any] = field(default_factory=dict)  # what the oracle knew when the state was made
-    kept: ClassVar[tuple[str, ...]] = ("smallest", "first")
+    kept: ClassVar[tuple[str, ...]] = ("smallest", "first", "known")
 
     @classmethod
     def at(cls, state: State, oracle: Any) -> Run:
         """A run that has seen nothing but this state."""
-        return cls(state, (state.grad_norm, state.at), state.at.f, known=fields_of(oracle))
+        return cls(state, (state.grad_norm, state.at), state.at.f, fields_of(oracle))
 
     def move(self, state: State, oracle: Any) -> None:
         """Take the next state."""
-        self.state, self.complete, self.known = state, False, fields_of(oracle)
+        self.state, self.complete, self.known, self.moved = state, False, fields_of(oracle), True
         if state.grad_norm < self.smallest[0]:
             self.smallest = (state.grad_norm, state.at)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from .._math.arrays import Array, convert_like, copy_of
@@ -12,24 +12,11 @@ from ..objectives._operators import quiet
 from .capabilities import traits_of_method
 from .certificate import Certificate, cut_at
 from .gradient_check import find_misfit
-from .problem import Method, Problem
+from .job import Job
+from .problem import Problem
 from .record import Run
 from .report import Result
 from .status import Status
-from .stopping import Tolerances
-from .trace import Recorder
-
-
-@dataclass(frozen=True)
-class Job:
-    """What one call of `minimize` is about."""
-
-    problem: Problem
-    method: Method
-    x0: Array  # the start, in whose library and precision x is handed back
-    recorder: Recorder  # with the bounds
-    wanted: Tolerances
-    goal: str  # what a run that ends at a limit returns the best point by
 
 
 @quiet
@@ -96,8 +83,8 @@ def _choose_answer(job: Job, run: Run) -> Evaluation:
         e = state.at if run.status.success else run.smallest[1]
         return e if finish is None else finish(problem, e)
     best, (lowest, where) = problem.oracle.best, problem.oracle.lowest
-    known = [e.f for e in (best,) if e is not None] + [state.fun]
-    if where is not None and lowest < min(known, key=lambda f: math.inf if math.isnan(f) else f):
+    lower = best is None or lowest < best.f
+    if where is not None and lower and not lowest >= state.fun:  # which may be NaN
         there = record(where)
         if there.finite:
             return there
@@ -137,7 +124,7 @@ def _round_to_precision_of(x0: Array, e: Evaluation, problem: Problem) -> Evalua
 def _build(job: Job, e: Evaluation, status: Status, note: str, certificate: Certificate, **end: Any) -> Result:
     """The fields that every result has; the gap is the one at x under the run's own radius and mu."""
     oracle, columns = job.problem.oracle, job.recorder.columns()
-    nfev, njev, nprod = oracle.counts
+    counts = dict(zip(("nfev", "njev", "nprod"), oracle.counts, strict=True))
     return Result(
         x=copy_of(e.x),
         fun=e.f,
@@ -145,10 +132,8 @@ def _build(job: Job, e: Evaluation, status: Status, note: str, certificate: Cert
         lower=certificate.lower() if certificate.known else -math.inf,
         certificate=certificate,
         jac=copy_of(e.g),
-        nfev=nfev,
-        njev=njev,
+        **counts,
         nrecord=oracle.nrecord,
-        nprod=nprod,
         status=status.code,
         success=status.success,
         message=f"{status.message} {note}".strip(),

@@ -15,25 +15,14 @@ from .bounds import Bounds
 from .oracle import Oracle
 from .record import State
 
-COLUMNS = (
-    "iteration",  # t
-    "fun",  # f(x_t)
-    "grad_norm",  # dual norm of the gradient that the step used
-    "weight",  # A_t
-    "psi",  # psi*_t
-    "rho",
-    "theta",
-    "gain",
-    "trials",
-    "nfev",  # evaluations the method had asked for by then
-    "nprod",  # products with A
-    "seconds",  # of work, recording excluded
-    "lower",  # best certified lower bound on f* so far; NaN without a radius or mu
-    "upper",  # best value so far
-)
+OF_STATE = ("iteration", "fun", "grad_norm", "weight", "psi", "rho", "theta", "gain", "trials")
+"""Columns that a state has under the same name: t, f(x_t), the dual norm of the gradient that the step used, A_t,
+psi*_t, and what the step was like."""
+COLUMNS = (*OF_STATE, "nfev", "nprod", "seconds", "lower", "upper")
+"""With the evaluations that the method had asked for by then, the products with A, the seconds of work (recording
+excluded), the best certified lower bound on f* so far (NaN without a radius or mu) and the best value so far."""
 INTEGERS = ("iteration", "nfev", "nprod")
-FROM_STATE = attrgetter(*COLUMNS[:3], "estimate.weight", "estimate.psi", *COLUMNS[5:9])
-"""The first columns, as a state has them."""
+read_state = attrgetter(*OF_STATE)
 
 
 @dataclass
@@ -59,7 +48,7 @@ class Recorder:
         if self.rows > 0:
             nfev, _, nprod = self.oracle.counts
             lower = self.bounds.lower if self.bounds.known else math.nan
-            self.pending = state, (*FROM_STATE(state), nfev, nprod, self.seconds, lower, self.bounds.upper)
+            self.pending = state, (*read_state(state), nfev, nprod, self.seconds, lower, self.bounds.upper)
             if state.iteration % self.stride == 0:
                 self._append_pending()
                 if len(self.table) > 2 * self.rows:  # every other row goes
@@ -77,16 +66,17 @@ class Recorder:
             self.pending = None
 
     def picture(self) -> dict[str, Any]:
-        """What is recorded so far; only references are copied."""
-        pending = None if self.pending is None else self.pending[1]
-        told = {"table": self.table, "length": len(self.table), "pending": pending}
-        return {**told, "stride": self.stride, "seconds": self.seconds}
+        """What is recorded and counted so far; only references are copied."""
+        told = {"table": self.table, "length": len(self.table), "pending": self.pending and self.pending[1]}
+        counted = {"counts": self.oracle.source.counts, "recorded": self.oracle.recorded}
+        return {**told, **counted, "stride": self.stride, "seconds": self.seconds}
 
     def restore(self, state: State, known: Mapping[str, Any]) -> None:
-        """Go on with what an earlier run had recorded up to that state."""
+        """Go on with what an earlier run had recorded and counted up to that state."""
         self.table = [tuple(row) for row in known["table"].tolist()]
         self.pending = None if known["pending"] is None else (state, known["pending"])
-        self.stride, self.seconds = known["stride"], known["seconds"]
+        self.stride, self.seconds, self.oracle.recorded = known["stride"], known["seconds"], known["recorded"]
+        self.oracle.source.resume(known["counts"])
 
     def columns(self) -> dict[str, np.ndarray] | None:
         """The trace: equal-length arrays, the last state always among the rows; None where nothing is recorded."""
