@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ._checks import count, number, show_value
+from ._checks import count, number, show_value, whole_number
 from ._math.arrays import Array, copy_of, library, namespace
 from ._math.geometry import Geometry, Lp
 from ._resume.atomic_write import previous_path, temporary_path
@@ -79,14 +79,12 @@ def geometry(p: Any, default: float) -> Geometry:
     """The l_p norm for a number, a user's own geometry as it is."""
     if p is None:
         return Lp(default)
-    if isinstance(p, str) or not isinstance(p, numbers.Real | Geometry):
+    if not isinstance(p, numbers.Real | Geometry):
         raise TypeError(
             "p must be a number between 2 and inf, or an object with p, norm, dual_norm and steepest, "
             f"got {show_value(p)}"
         )
-    if isinstance(p, numbers.Real):
-        return Lp(number("p", p, least=2.0, finite=False))
-    return p
+    return Lp(number("p", p, least=2.0, finite=False)) if isinstance(p, numbers.Real) else p
 
 
 def source(fun: Any, jac: Any, args: Any, x0: Array, mu: float = 0.0) -> Source:
@@ -179,9 +177,7 @@ def checkpoint(given: Any, every: Any) -> tuple[Path, int]:
     for file in (place, previous_path(place)):
         if file.exists() and not is_checkpoint(file):
             raise FileExistsError(f"checkpoint: {str(file)!r} is no checkpoint, and will not be overwritten")
-    if every is None:
-        raise TypeError("checkpoint_every must be a number, got None")
-    return place, int(min(count("checkpoint_every", every, least=1), sys.maxsize))
+    return place, int(min(whole_number("checkpoint_every", every, least=1), sys.maxsize))
 
 
 def check_requirements(method: Any, traits: MethodTraits, objective: ObjectiveTraits, fun: Any, mu: float) -> None:

@@ -15,13 +15,12 @@ from ._checks import check_word, parameters, unknown_name_message
 from ._math.arrays import Array, convert_like, to_float64
 from ._math.evaluation import Evaluation
 from ._resume import checkpoint as checkpoints
-from ._resume.identity import refuse_other, refuse_other_function, refuse_other_start
 from ._run import loop, stopping
 from ._run.capabilities import traits_of_method
 from ._run.job import Job
 from ._run.oracle import Oracle
 from ._run.problem import Method, Problem
-from ._run.progress import with_progress
+from ._run.progress import recorder_with_bar
 from ._run.record import Run, State
 from ._run.report import Result
 from ._run.result import no_run, result
@@ -175,7 +174,7 @@ def minimize(
         saver = None if path is None else checkpoints.Saver(path, every, job)
         if saver is not None and isinstance(begun, Run) and file == path:  # it is on disk already
             saver.written, saver.whole = begun.state.iteration, True
-        with with_progress(job.recorder, progress, limit, chosen.name) as record:
+        with recorder_with_bar(job.recorder, progress, limit, chosen.name) as record:
             criteria = (job.wanted, stopping.iterations(limit))
             watch = loop.Watch(record, call, criteria, saver, interrupt == "return")
             run = loop.follow(problem, chosen, begun, watch)
@@ -275,7 +274,7 @@ def _problem(x0: Array, fun: Any, jac: Any, args: Any, method: Method, p: Any, L
 
 def _resume(resume: Any, fun: Any, job: Job) -> tuple[Run, Path | None]:
     """The earlier run to go on with, and the file that holds it, if one does."""
-    file, same = None, False
+    file = None
     if isinstance(resume, str | os.PathLike):
         path = inputs.path("resume", resume)
         state, newest = checkpoints.read(path, job)
@@ -283,13 +282,8 @@ def _resume(resume: Any, fun: Any, job: Job) -> tuple[Run, Path | None]:
     else:
         where, state = "resume", inputs.state_to_resume(resume, job.method, job.x0)
         if state.picture is not None:
-            refuse_other(where, state.picture.configuration, job.configuration)
-            same = state.picture.objective is not None and state.picture.objective() is fun
-    run = job.restore(state)
-    refuse_other_start(where, run.state.origin, job.x0)
-    if not same:
-        refuse_other_function(where, run, job.problem)
-    return run, file
+            job.refuse_other(where, state.picture.configuration)
+    return job.restore(where, state, fun), file
 
 
 def _first_evaluation(oracle: Oracle, x0: Array, images: bool) -> Evaluation | tuple[Evaluation, Status]:

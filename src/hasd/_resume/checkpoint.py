@@ -23,7 +23,6 @@ from .._run.job import Job
 from .._run.record import Run, State
 from .._run.trace import COLUMNS
 from .atomic_write import previous_path, replace, sweep
-from .identity import refuse_other
 from .packing import Packed, pack, state_classes, unpack
 
 FORMAT = 5
@@ -118,7 +117,7 @@ def read(path: Path, job: Job) -> tuple[State, bool]:
         except Unreadable as other:
             raise ValueError(f"neither checkpoint can be read: {damage}; {other}") from None
         warnings.warn(f"{damage}; going on from {previous_path(path)}", RuntimeWarning, stacklevel=4)
-    refuse_other(str(path), about["configuration"], job.configuration)
+    job.refuse_other(str(path), about["configuration"])
     own = set(about["numpy"])
     arrays = [columns[f"a{i}"] for i in range(len(columns))]
     given = [array if i in own else _to_library_of(job.x0, array) for i, array in enumerate(arrays)]
@@ -140,10 +139,9 @@ def _contents(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         contents = json.loads(about.tobytes()) if fits else {}
     except FileNotFoundError:
         raise
-    except OSError as error:
-        raise Unreadable(f"{path} is no checkpoint, or damaged ({error.strerror or error})") from error
     except Exception as error:  # damaged bytes may raise anything in zipfile, zlib and NumPy
-        raise Unreadable(f"{path} is no checkpoint, or damaged") from error
+        why = f" ({error.strerror or error})" if isinstance(error, OSError) else ""
+        raise Unreadable(f"{path} is no checkpoint, or damaged{why}") from error
     if not fits:
         raise Unreadable(f"{path} is damaged: its checksum does not fit")
     if contents.get("format") != FORMAT:

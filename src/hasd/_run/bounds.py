@@ -58,7 +58,8 @@ class Bounds:
         restore_fields(self, known)
         self.convexity = self.convexity if watched else None
         if self.known:
-            self._charge()
+            self.lower = max(proof.lower(self.radius, self.bend) for proof in (self.certificate, self.cut))
+            self.near = self.nearest.gap(self.radius, self.bend)
 
     @property
     def known(self) -> bool:
@@ -92,9 +93,7 @@ class Bounds:
         """Take in one state."""
         bend, at = self.bend, state.at
         if self.convexity is not None and at.finite and not self.withdrawn:
-            self.convexity, violation = self.convexity.with_evaluation(at, state.iteration, bend)
-            if violation:
-                self._withdraw(violation)
+            self.convexity, self.withdrawn = self.convexity.with_evaluation(at, state.iteration, bend)
         value, x = (at.f, at.x) if math.isnan(state.fun) else (state.fun, state.x)
         if value < self.upper:
             # A point that was evaluated without its gradient gets the doubt of the point before it.
@@ -102,34 +101,27 @@ class Bounds:
             self.upper, self.x, self.doubt = value, x, doubt
         if not self.known:
             return
-        cut = cut_at(at, None if self.radius is None else state.origin, self.mu)
-        self.certificate = max(self.certificate, state.estimate.certificate(state.origin), key=self._lower)
-        self.cut = max(self.cut, cut, key=self._lower)
-        if cut.gap(self.radius, bend) < self.nearest.gap(self.radius, bend):
+        radius, estimate = self.radius, state.estimate.certificate(state.origin)
+        cut = cut_at(at, None if radius is None else state.origin, self.mu)
+        # Both the proofs so far and the new ones are charged for the curvature that is known now.
+        proved, near = self.certificate.lower(radius, bend), self.nearest.gap(radius, bend)
+        cut_proved, gap = self.cut.lower(radius, bend), cut.gap(radius, bend)
+        if (lower := estimate.lower(radius, bend)) > proved:
+            self.certificate, proved = estimate, lower
+        if (lower := cut.lower(radius, bend)) > cut_proved:
+            self.cut, cut_proved = cut, lower
+        if gap < near:
             self.nearest, self.near_x = cut, at.x
-        self._charge()
+        self.lower, self.near = max(proved, cut_proved), min(near, gap)
         if self.lower > self._upper or self.near < 0.0:
             self.withdraw(max(self.lower, self.upper - self.near), self.upper)
 
-    def _lower(self, proof: EstimateBound | Cut) -> float:
-        """The lower bound that an estimate or a cut proves for the radius and the curvature that are known now."""
-        return proof.lower(self.radius, self.bend)
-
-    def _charge(self) -> None:
-        """Compute the bounds, for the radius and the curvature that are known now."""
-        self.lower = max(self._lower(self.certificate), self._lower(self.cut))
-        self.near = self.nearest.gap(self.radius, self.bend)
-
     def withdraw(self, lower: float, value: float) -> None:
         """Certify nothing any more, as a lower bound is above a value."""
-        self._withdraw(
+        self.withdrawn = (
             f"A lower bound, {lower:.6g}, is above the value {value:.6g}: the radius is too small, mu too large, or "
             "the function not convex; nothing is certified."
         )
-
-    def _withdraw(self, why: str) -> None:
-        self.withdrawn = self.withdrawn or why
-        self.lower, self.near = -math.inf, math.inf
 
     def is_closed_at(self, e: Evaluation, origin: Array) -> bool:
         """Whether the certified gap at this very point is small enough."""

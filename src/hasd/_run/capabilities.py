@@ -12,6 +12,11 @@ from typing import Any, NamedTuple
 from .._math.evaluation import Evaluation
 
 
+def hand_back(problem: Any, e: Evaluation) -> Evaluation:
+    """The evaluation as it is."""
+    return e
+
+
 class MethodTraits(NamedTuple):
     """What a method may declare, each as an attribute of that name."""
 
@@ -19,7 +24,7 @@ class MethodTraits(NamedTuple):
     needs_images: bool = False  # it works on images A x of an objective phi(Ax - b), and on nothing else
     keeps_images: bool = False  # it works on images where there are any, in float64, and measures its steps by them
     state_classes: tuple[type, ...] = ()  # the classes of its states, for checkpoints
-    finish: Callable[[Any, Evaluation], Evaluation] | None = None  # (problem, e) -> e as it may be handed back
+    finish: Callable[[Any, Evaluation], Evaluation] = hand_back  # (problem, e) -> e as it may be handed back
 
 
 class ObjectiveTraits(NamedTuple):

@@ -22,7 +22,7 @@ def open_bar(total: int | None, name: str) -> Any:
 
 
 @contextmanager
-def with_progress(recorder: Recorder, wanted: bool, maxiter: float, name: str) -> Iterator[Observer]:
+def recorder_with_bar(recorder: Recorder, wanted: bool, maxiter: float, name: str) -> Iterator[Observer]:
     """The recorder, where it is wanted with a bar: iterations, value, gradient norm, certified gap."""
     if not wanted:
         yield recorder

@@ -80,18 +80,14 @@ def _choose_answer(job: Job, run: Run) -> Evaluation:
     if run.status is Status.GAP and not job.wanted.gradient and (there := record(job.wanted.bounds.best)).finite:
         return there
     if run.status.success or job.goal == "gradient":
-        e = state.at if run.status.success else run.smallest[1]
-        return e if finish is None else finish(problem, e)
+        return finish(problem, state.at if run.status.success else run.smallest[1])
     best, (lowest, where) = problem.oracle.best, problem.oracle.lowest
-    lower = best is None or lowest < best.f
-    if where is not None and lower and not lowest >= state.fun:  # which may be NaN
+    below_best = best is None or lowest < best.f
+    if where is not None and below_best and not lowest >= state.fun:  # which may be NaN
         there = record(where)
         if there.finite:
             return there
-    if state.at.x is state.x:
-        last = state.at if finish is None else finish(problem, state.at)
-    else:
-        last = record(state.x)
+    last = finish(problem, state.at) if state.at.x is state.x else record(state.x)
     lowest_known = best if best is not None and not (last.finite and last.f <= best.f) else last
     return _flattest_point(problem, run, lowest_known) if run.status is Status.PRECISION else lowest_known
 
