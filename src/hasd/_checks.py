@@ -85,8 +85,11 @@ def number(name: str, value: Any, *, least: float, strict: bool = False, finite:
 
 def count(name: str, value: Any, *, least: int) -> float:
     """A whole number not below `least`, or None for no limit."""
-    if value is None:
-        return math.inf
+    return math.inf if value is None else whole_number(name, value, least=least)
+
+
+def whole_number(name: str, value: Any, *, least: int) -> float:
+    """A whole number not below `least`; infinity counts as one."""
     out = number(name, value, least=least, finite=False)
     if out != math.inf and out != int(out):
         raise ValueError(f"{name} must be a whole number, got {show_value(value)}")

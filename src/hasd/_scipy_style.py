@@ -25,23 +25,16 @@ RENAMED = {
     "maxfev": "maxfun",
     "iprint": "disp",
     "return_all": "trace or callback",
-    "ftol": "tol or gtol, which look at the gradient, or gap_tol",
-    "xtol": "tol or gtol, which look at the gradient, or gap_tol",
-    "xrtol": "tol or gtol, which look at the gradient, or gap_tol",
+    **dict.fromkeys(("ftol", "xtol", "xrtol"), "tol or gtol, which look at the gradient, or gap_tol"),
 }
 """Options of SciPy's methods, and what to give here."""
 
 
-def unwrap(fun: Any, jac: Any) -> tuple[Any, Any]:
-    """The user's own function, where SciPy wrapped one that returns (f, g), so that calls are counted exactly."""
-    kind = type(fun)  # SciPy's class is private, hence the test by name; without a match the wrapper works too
-    if kind.__name__ == "MemoizeJac" and kind.__module__.startswith("scipy.") and jac == fun.derivative:
-        return fun.fun, True
-    return fun, jac
+def take_over(fun: Any, jac: Any, bounds: Any, constraints: Any, options: dict[str, Any]) -> tuple[Any, Any]:
+    """The user's own function and gradient; what SciPy's minimize takes and this one does not is refused.
 
-
-def refuse_foreign(bounds: Any, constraints: Any, options: dict[str, Any]) -> None:
-    """Refuse arguments that SciPy's minimize takes and this one does not, and say what to do instead."""
+    Where SciPy wrapped a function that returns (f, g), it is unwrapped, so that calls are counted exactly.
+    """
     if bounds is not None and _has_finite_bound(bounds):
         raise ValueError("bounds must not be given: hasd minimises without bounds; L-BFGS-B takes them")
     if constraints is not None and not (isinstance(constraints, Sized) and len(constraints) == 0):
@@ -51,6 +44,10 @@ def refuse_foreign(bounds: Any, constraints: Any, options: dict[str, Any]) -> No
     for name in options:
         if name in RENAMED:
             raise TypeError(f"unknown option {name!r}: give {RENAMED[name]}")
+    kind = type(fun)  # SciPy's class is private, hence the test by name; without a match the wrapper works too
+    if kind.__name__ == "MemoizeJac" and kind.__module__.startswith("scipy.") and jac == fun.derivative:
+        return fun.fun, True
+    return fun, jac
 
 
 def _has_finite_bound(bounds: Any) -> bool:
@@ -97,12 +94,10 @@ def wants_result(given: Callable[..., Any]) -> bool:
 
 def summary(res: OptimizeResult) -> str:
     """What ``disp=True`` prints, in SciPy's words."""
-    return "\n".join(
-        (
-            res.message,
-            f"         Current function value: {res.fun:f}",
-            f"         Iterations: {res.nit}",
-            f"         Function evaluations: {res.nfev}",
-            f"         Gradient evaluations: {res.get('njev', res.nfev)}",
-        )
-    )
+    counts = {
+        "Iterations": res.nit,
+        "Function evaluations": res.nfev,
+        "Gradient evaluations": res.get("njev", res.nfev),
+    }
+    lines = [f"{name}: {number}" for name, number in counts.items()]
+    return "\n         ".join([res.message, f"Current function value: {res.fun:f}", *lines])

@@ -75,6 +75,11 @@ def test_a_saved_result_holds_the_fields(solver, suffix, tmp_path):
             assert np.array_equal(saved["trace.fun"], res.trace["fun"], equal_nan=True)
 
 
+def test_a_result_lists_its_fields_and_what_can_be_done_with_them():
+    """Mutation: __dir__ of SciPy's result, which lists the fields alone."""
+    assert {"fun", "gap", "plot", "save", "items"} <= set(dir(hasd.Result(fun=1.0, gap=0.0)))
+
+
 def test_a_result_is_saved_under_a_known_ending_only(tmp_path):
     with pytest.raises(ValueError, match=r"must end in \.json or \.npz"):
         SOLVERS["chebyshev"]().save(tmp_path / "res.txt")

@@ -63,7 +63,7 @@ class Result(OptimizeResult):
 
     def __dir__(self) -> list[str]:
         """The fields and what can be done with them."""
-        return sorted({*self, *super().__dir__()})
+        return sorted({*self, *object.__dir__(self)})  # SciPy's lists the fields alone
 
     def plot(self, ax: Any = None) -> Any:
         """Draw how far the values were above the final lower bound, or above the lowest where nothing is certified.
