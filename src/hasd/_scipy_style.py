@@ -94,10 +94,7 @@ def wants_result(given: Callable[..., Any]) -> bool:
 
 def summary(res: OptimizeResult) -> str:
     """What ``disp=True`` prints, in SciPy's words."""
-    counts = {
-        "Iterations": res.nit,
-        "Function evaluations": res.nfev,
-        "Gradient evaluations": res.get("njev", res.nfev),
-    }
-    lines = [f"{name}: {number}" for name, number in counts.items()]
-    return "\n         ".join([res.message, f"Current function value: {res.fun:f}", *lines])
+    counts = {"Iterations": "nit", "Function evaluations": "nfev", "Gradient evaluations": "njev"}
+    lines = [f"Certified gap: {res.gap:.3g}"] if math.isfinite(res.gap) else []
+    lines += [f"{name}: {res[field]}" for name, field in counts.items() if field in res]
+    return "\n         ".join([res.message, f"Current function value: {res.fun:.6g}", *lines])

@@ -153,7 +153,7 @@ def test_transport_says_its_doubt():
 def test_doubt_of_a_users_function():
     at = Sizes(f=-3.0, g=2.0, x=5.0, top=3.0, d=16, eps=EPS)
     assert doubt_of_function(at.f, at.g, at.x, at.d, at.eps) == Doubt(
-        16 * EPS * 13.0, 16 * EPS * 2.0, 16 * EPS * 2.0, 16 * EPS * 25.0, 16 * EPS * 5.0
+        16 * EPS * 13.0, 16 * EPS * 2.0, 16 * EPS * 2.0, 16 * EPS * 25.0, 16 * EPS * 5.0, 16 * EPS * 6.0**0.5
     )
     differences = doubt_of_differences(at, 1e-8, 1e-6)
     assert differences.slope > 4.0 * 2.0 / 1e-8 * 16 * EPS and differences.slope_bend > 0.5 * 4.0 * 1e-6

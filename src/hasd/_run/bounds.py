@@ -57,12 +57,12 @@ class Bounds:
         watched = self.convexity is not None
         restore_fields(self, known)
         self.convexity = self.convexity if watched else None
-        if self.known:
+        if self.can_certify:
             self.lower = max(proof.lower(self.radius, self.bend) for proof in (self.certificate, self.cut))
             self.near = self.nearest.gap(self.radius, self.bend)
 
     @property
-    def known(self) -> bool:
+    def can_certify(self) -> bool:
         """Whether a lower bound can be had at all."""
         return (self.radius is not None or self.mu > 0.0) and not self.withdrawn
 
@@ -86,7 +86,7 @@ class Bounds:
     @property
     def _upper(self) -> float:
         """An upper bound on the least value: the value with what it may be off by."""
-        return self.upper + self.doubt.value + self.bend * self.doubt.value_bend
+        return self.upper + self.doubt.value_at(self.bend)
 
     @quiet
     def __call__(self, state: State) -> None:
@@ -99,7 +99,7 @@ class Bounds:
             # A point that was evaluated without its gradient gets the doubt of the point before it.
             doubt = at.doubt if value == at.f else at.doubt._replace(value=at.doubt.value + 4.0 * at.eps * abs(value))
             self.upper, self.x, self.doubt = value, x, doubt
-        if not self.known:
+        if not self.can_certify:
             return
         radius, estimate = self.radius, state.estimate.certificate(state.origin)
         cut = cut_at(at, None if radius is None else state.origin, self.mu)
@@ -118,10 +118,11 @@ class Bounds:
 
     def withdraw(self, lower: float, value: float) -> None:
         """Certify nothing any more, as a lower bound is above a value."""
-        self.withdrawn = (
-            f"A lower bound, {lower:.6g}, is above the value {value:.6g}: the radius is too small, mu too large, or "
-            "the function not convex; nothing is certified."
-        )
+        reasons = [] if self.radius is None else [f"radius = {self.radius:g} is too small"]
+        reasons += [f"mu = {self.mu:g} is too large"] if self.mu > 0.0 else []
+        reasons += [] if self.convexity is None else ["the function is not convex"]
+        contradiction = f"A lower bound, {lower:.6g}, is above the value {value:.6g}"
+        self.withdrawn = f"{contradiction}: {', or '.join(reasons)}; nothing is certified."
 
     def is_closed_at(self, e: Evaluation, origin: Array) -> bool:
         """Whether the certified gap at this very point is small enough."""

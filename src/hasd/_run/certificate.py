@@ -31,7 +31,7 @@ class Cut:
 
     def value_doubt(self, bend: float = 0.0) -> float:
         """What f may be off by, for the curvature that the run has seen."""
-        return self.doubt.value + bend * self.doubt.value_bend
+        return self.doubt.value_at(bend)
 
     def gap(self, radius: float | None, bend: float = 0.0) -> float:
         """f(x) - f* <= this, by the slope at x alone: what f may be off by does not matter.
@@ -41,7 +41,7 @@ class Cut:
         """
         bounds = [math.inf]
         for blur, shift in ((self.doubt.true, 0.0), (self.doubt.slope, self.doubt.shift)):
-            blur += bend * self.doubt.slope_bend
+            blur += self.doubt.blur_at(bend)
             slope = self.slope * (1.0 + self.unit) + blur
             if radius is not None:
                 bounds.append(
@@ -57,7 +57,7 @@ class Cut:
 
         Within the radius f* >= f + tilt - R ||g||; with strong convexity f* >= f - ||g||^2/(2 mu).
         """
-        blur = self.doubt.slope + bend * self.doubt.slope_bend + self.unit * self.slope
+        blur = self.doubt.slope_at(bend) + self.unit * self.slope
         slope, f = self.slope + blur, self.f - self.value_doubt(bend)
         bounds = [-math.inf]
         if radius is not None:
@@ -91,7 +91,7 @@ class Certificate:
     >>> res.certificate.gap(radius=5.0) >= res.fun >= res.certificate.lower(radius=5.0)
     True
     >>> res.certificate.assumes
-    'f is convex; the radius that is asked for'
+    'f is convex; the radius given to gap() or lower()'
     """
 
     cut: Cut  # at the returned x
@@ -100,9 +100,12 @@ class Certificate:
     withdrawn: bool = False  # whether what was seen of f contradicts the assumptions
     bend: float = 0.0  # the largest curvature seen between evaluated points, where rounding is judged by it
     convex: bool = False  # whether f is convex by construction; otherwise that is an assumption, and is watched
+    L: float = math.nan  # the smoothness constant that the method relied on last; no bound rests on it
 
     def __repr__(self) -> str:
-        return f"<certified: {self.gap():.3g}>" if self.known else "<certified for a radius: certificate.gap(radius)>"
+        if self.withdrawn:
+            return "<nothing is certified>"
+        return f"<certified: {self.gap():.3g}>" if self.needs_no_radius else "<certified for a radius: gap(radius)>"
 
     @property
     def mu(self) -> float:
@@ -110,7 +113,7 @@ class Certificate:
         return self.cut.mu
 
     @property
-    def known(self) -> bool:
+    def needs_no_radius(self) -> bool:
         """Whether a gap is certified without a further radius."""
         return self.radius is not None or self.mu > 0.0
 
@@ -120,7 +123,7 @@ class Certificate:
         parts = [] if self.convex else ["f is convex"]
         parts += [f"mu = {self.mu:g}"] if self.mu > 0.0 else []
         parts += [f"radius = {self.radius:g}"] if self.radius is not None else []
-        return "; ".join(parts + ([] if self.known else ["the radius that is asked for"]))
+        return "; ".join(parts + ([] if self.needs_no_radius else ["the radius given to gap() or lower()"]))
 
     def lower(self, radius: float | None = None) -> float:
         """The best certified lower bound on f*; -inf if nothing is known yet.

@@ -55,5 +55,5 @@ def _find_violation(old: Seen, new: Seen, bend: float) -> str:
         above, explained, at, where = backward, also, new.iteration, old.iteration
     return (
         f"The function is not convex, or noisy, or its gradient is wrong: the cut at iteration {at} is {above:.3g} "
-        f"above the value at iteration {where}, and rounding explains {explained:.1g} of it; nothing is certified."
+        f"above the value at iteration {where}, and rounding explains {explained:.3g} of it; nothing is certified."
     )

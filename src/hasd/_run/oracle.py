@@ -45,7 +45,7 @@ class Oracle:
         return self.recorded[0]
 
     @property
-    def exhausted(self) -> bool:
+    def is_out_of_time(self) -> bool:
         """Whether no time is left."""
         return time.perf_counter() >= self.deadline
 
@@ -107,7 +107,7 @@ class Oracle:
 
     def probe(self, e: Evaluation) -> None:
         """Evaluate a user's function at a second point, where it was at one only, so that some curvature is seen."""
-        if e.finite and self.source.by_curvature and self.bend.pairs == 0 and not self.exhausted:
+        if e.finite and self.source.by_curvature and self.bend.pairs == 0 and not self.is_out_of_time:
             step = e.eps ** (1.0 / 3.0) * max(1.0, e.size) / math.sqrt(e.x.shape[0])
             there = self.record(e.x + step)
             self.bend = Bend(last=e).with_evaluation(there) if there.finite else self.bend

@@ -37,12 +37,12 @@ def result(job: Job, run: Run, why: str) -> Result:
         run.status = Status.GRADIENT if misfit else Status.NONCONVEX if withdrawn else Status.PRECISION
     estimates = (*state.certificates, state.estimate.certificate(state.origin), bounds.certificate)
     cut, convex = cut_at(e, state.origin, problem.mu), problem.traits.convex
-    gap = Certificate(cut, (*estimates, bounds.cut), bounds.radius, withdrawn, bounds.bend, convex)
-    if bounds.known and gap.contradicts(bounds.radius):  # only the returned point shows it
+    gap = Certificate(cut, (*estimates, bounds.cut), bounds.radius, withdrawn, bounds.bend, convex, state.L)
+    if bounds.can_certify and gap.contradicts(bounds.radius):  # only the returned point shows it
         bounds.withdraw(e.f, e.f)
         gap = replace(gap, withdrawn=True)
     notes = " ".join(filter(None, (misfit, bounds.withdrawn, state.note, why, problem.traits.note)))
-    gap = _sharpen_certificate(problem, e, state.origin, gap) if bounds.known else gap
+    gap = _sharpen_certificate(problem, e, state.origin, gap) if bounds.can_certify else gap
     end = {"nit": state.iteration, "L": state.L, "weight": state.weight, "psi": state.psi}
     return _build(job, e, run.status, notes, gap, **end)
 
@@ -56,7 +56,7 @@ def no_run(job: Job, start: Evaluation, status: Status) -> Result:
 
 def _sharpen_certificate(problem: Problem, e: Evaluation, origin: Array, gap: Certificate) -> Certificate:
     """The certificate with less rounding, where most of its gap is rounding and exceeds the last digits of f."""
-    if not (2.0 * gap.charge() > gap.gap() > 2.0 * e.eps * abs(e.f)) or problem.oracle.exhausted:
+    if not (2.0 * gap.charge() > gap.gap() > 2.0 * e.eps * abs(e.f)) or problem.oracle.is_out_of_time:
         return gap
     sharper = problem.oracle.sharpen(e)
     return gap if sharper is None else replace(gap, cut=cut_at(sharper, origin, gap.mu), proofs=(*gap.proofs, gap.cut))
@@ -65,9 +65,9 @@ def _sharpen_certificate(problem: Problem, e: Evaluation, origin: Array, gap: Ce
 def _misfit(problem: Problem, e: Evaluation, bend: float) -> str:
     """What is wrong with the gradient of a user's function where a run is stuck; empty where nothing is."""
     oracle = problem.oracle
-    if problem.objective is not None or not e.finite or oracle.exhausted or getattr(oracle.source, "jac", None) is None:
-        return ""
-    return find_misfit(oracle.record_value, e, bend)
+    has_own_gradient = problem.objective is None and getattr(oracle.source, "jac", None) is not None
+    can_be_checked = has_own_gradient and e.finite and not oracle.is_out_of_time
+    return find_misfit(oracle.record_value, e, bend) if can_be_checked else ""
 
 
 def _choose_answer(job: Job, run: Run) -> Evaluation:
@@ -124,8 +124,8 @@ def _build(job: Job, e: Evaluation, status: Status, note: str, certificate: Cert
     return Result(
         x=copy_of(e.x),
         fun=e.f,
-        gap=certificate.gap() if certificate.known else math.inf,
-        lower=certificate.lower() if certificate.known else -math.inf,
+        gap=certificate.gap() if certificate.needs_no_radius else math.inf,
+        lower=certificate.lower() if certificate.needs_no_radius else -math.inf,
         certificate=certificate,
         jac=copy_of(e.g),
         **counts,

@@ -47,7 +47,7 @@ class Recorder:
         self.seconds += time.perf_counter() - self.resumed_at
         if self.rows > 0:
             nfev, _, nprod = self.oracle.counts
-            lower = self.bounds.lower if self.bounds.known else math.nan
+            lower = self.bounds.lower if self.bounds.can_certify else math.nan
             self.pending = state, (*read_state(state), nfev, nprod, self.seconds, lower, self.bounds.upper)
             if state.iteration % self.stride == 0:
                 self._append_pending()
