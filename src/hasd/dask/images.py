@@ -14,17 +14,18 @@ not too much has to be remade, they are made anew from those after so many moves
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache
+from graphlib import TopologicalSorter
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from ..objectives._images import Basis, ColumnStore, Point, Small
+from ..objectives._images import Basis, Images, Point, Small
 from ..objectives._operators import Vector
-from ..objectives.losses import SquareLoss
 from .blocks import Act, BlockPlan
 
 RENEW = 8
@@ -33,31 +34,28 @@ LONG = 64
 """Moves of a point after which its image is computed again: one product, together with the next gradient."""
 
 
-class Origin:
-    """The vector that an image belongs to, computed only when it is asked for: most trial points are dropped."""
-
-    def __init__(self, compute: Callable[[], Vector]):
-        """`compute` must not hold a reference to an image."""
-        self._compute = compute
-
-    @cached_property
-    def vector(self) -> Vector:
-        """The vector; computed once."""
-        return self._compute()
+Origin = Callable[[], Vector]
+"""Computes the vector that an image belongs to, once and only when it is called: most trial points are dropped.
+It must not hold a reference to an image."""
 
 
 class Remote:
     """A value on every block."""
 
-    def __init__(self, name: str, on: tuple[Remote, ...], argument: Any, origin: Any = None, turns: int = 0):
-        """Note how the value is made; nothing is computed yet."""
-        self.name, self.on, self.argument = name, on, argument
+    def __init__(self, name: str, *operands: Any, origin: Any = None, turns: int = 0):
+        """Note how the value is made, from others and from arguments; nothing is computed yet."""
+        self.name, self.operands = name, operands
         self.origin = origin  # what it is the image of: an Origin, of a basis a Basis of vectors; None: not known
         self.turns = turns  # rotations of a basis, moves of a point since its image came from products
         self.bundles: list[Any] | None = None  # where it is, once it is made, and at which place there
         self.place = 0
-        self.source: Remote | None = on[0] if name == "expand" else None  # the basis that a direction came from
+        self.source: Remote | None = operands[0] if name == "expand" else None  # the basis that a direction came from
         self._known: WeakKeyDictionary[Remote, dict[Any, Any]] = WeakKeyDictionary()
+
+    @property
+    def on(self) -> tuple[Remote, ...]:
+        """The values that it is made from."""
+        return _remotes(self.operands)
 
     def answers_with(self, other: Remote) -> dict[Any, Any]:
         """Known answers about this value and another, which is held by a weak reference."""
@@ -65,59 +63,54 @@ class Remote:
 
     def mark_made(self, bundles: list[Any], place: int) -> None:
         """Note where the value is, and drop the references to what it was made from."""
-        self.bundles, self.place = bundles, place
-        self.on, self.argument = (), None
+        self.bundles, self.place, self.operands = bundles, place, ()
 
 
 Question = tuple[Any, ...]
-"""The name of what to tell, and the values it is told of; an argument of another kind comes last."""
+"""The name of what to tell, the values it is told of, and arguments of other kinds."""
 
 
 @dataclass(frozen=True)
-class BlockImages:
+class BlockImages(Images):
     """Rows of A in blocks."""
 
     objective: Any  # a BlockAffine, which knows the blocks and counts rounds and products
 
-    @property
-    def constant(self) -> bool:
-        """True for least squares only."""
-        return isinstance(self.objective.loss, SquareLoss)
-
     def ask(self, *questions: Question, keep: bool = True) -> list[tuple[Any, ...]]:
         """One round: for every question the blocks' answers, in their order; with `keep`, new values stay there."""
-        wanted = _making_order([r for question in questions for r in question[1:] if isinstance(r, Remote)])
+        wanted = _making_order(_remotes(r for question in questions for r in question))
         pending = [remote for remote in wanted if remote.bundles is None]
-        places = {remote: (-1, place) for place, remote in enumerate(pending)}
-        bundles: list[list[Any]] = []
-        read = [other for remote in pending for other in remote.on]
-        reads = _collect([r for r in read if r.bundles is not None], bundles, places)
-        _collect([r for r in wanted if r.bundles is not None], bundles, places)
-        make = tuple(Act(r.name, tuple(places[other] for other in r.on), r.argument) for r in pending)
-        tell = tuple(_act(question, places) for question in questions)
-        kept, told = self.objective.round(bundles, BlockPlan(make, reads, tell, keep and bool(make)))
+        read = [r for remote in pending for r in remote.on if r.bundles is not None]
+        made = [*read, *(r for r in wanted if r.bundles is not None)]
+        bundles = {id(r.bundles): r.bundles for r in made}  # those that are read come first
+        which = {key: i for i, key in enumerate(bundles)}
+        places = {r: (which[id(r.bundles)], r.place) for r in made}
+        places |= {remote: (-1, place) for place, remote in enumerate(pending)}
+        make = tuple(_act(places, r.name, *r.operands) for r in pending)
+        tell = tuple(_act(places, *question) for question in questions)
+        plan = BlockPlan(make, len({id(r.bundles) for r in read}), tell, keep and bool(make))
+        kept, told = self.objective.round(list(bundles.values()), plan)
         for place, remote in enumerate(pending if keep else ()):
             remote.mark_made(kept, place)
         return list(zip(*told, strict=True))
 
-    @property
-    def _remakes(self) -> bool:
-        return self.objective.pool.remakes
-
     def _sum(self, point: Point, parts: Sequence[Any]) -> Any:
         return self.objective.mixture.total(point.expansion, parts)
+
+    def _origin(self, compute: Origin) -> Origin | None:
+        return cache(compute) if self.objective.pool.remakes else None
 
     def at(self, x: Vector) -> Point:
         """z = Ax - b; no product at x = 0."""
         self.objective.nprod += bool(x.any())
-        z = Remote("at", (), x, Origin(lambda: x) if self._remakes else None)
+        z = Remote("at", x, origin=self._origin(lambda: x))
         (values,) = self.ask(("value", z))
         return Point(z, *self.objective.mixture.weigh(values))
 
     def value_and_gradient(self, x: Vector) -> tuple[float, Vector]:
         """phi(Ax - b) and A^T phi'(Ax - b), in one round."""
         self.objective.nprod += 2
-        z = Remote("at", (), x)
+        z = Remote("at", x)
         values, gradients = self.ask(("value", z), ("gradient", z), keep=False)
         value, weights = self.objective.mixture.weigh(values)
         return value, self.objective.mixture.total(weights, gradients)
@@ -129,7 +122,7 @@ class BlockImages:
         if z.origin is None or z.turns < LONG:
             return self._sum(point, self.ask(("gradient", z))[0])
         self.objective.nprod += 1
-        anew = Remote("at", (), z.origin.vector)
+        anew = Remote("at", z.origin())
         (gradients,) = self.ask(("gradient", anew))
         z.mark_made(anew.bundles, anew.place)
         z.turns = 0
@@ -138,37 +131,35 @@ class BlockImages:
     def multiply(self, q: Vector) -> Remote:
         """A q."""
         self.objective.nprod += 1
-        return Remote("multiply", (), q, Origin(lambda: q) if self._remakes else None)
+        return Remote("multiply", q, origin=self._origin(lambda: q))
 
     def combine(self, *terms: tuple[float, Remote]) -> Remote:
         """The sum of c z over the terms."""
-        weights, images = tuple(c for c, _ in terms), tuple(z for _, z in terms)
-        return Remote("combine", images, weights)
+        weights, images = zip(*terms, strict=True)
+        return Remote("combine", *images, weights)
 
     def basis(self, columns: int) -> Remote:
         """An empty basis."""
-        return Remote("basis", (), columns, Basis(ColumnStore(columns), 0) if self._remakes else None)
+        return Remote("basis", columns, origin=super().basis(columns) if self.objective.pool.remakes else None)
 
     def append(self, basis: Remote, image: Remote) -> Remote:
         """One image more."""
         known = basis.origin is not None and image.origin is not None
-        origin = basis.origin.append(image.origin.vector) if known else None
-        return Remote("append", (basis, image), None, origin, basis.turns)
+        origin = basis.origin.append(image.origin()) if known else None
+        return Remote("append", basis, image, origin=origin, turns=basis.turns)
 
     def rotate(self, basis: Remote, Q: Small) -> Remote:
         """W Q; after `RENEW` rotations computed from the directions themselves, one product each."""
-        if basis.origin is None:
-            return Remote("rotate", (basis,), Q)
-        origin: Basis = basis.origin.rotate(Q)
-        if basis.turns + 1 < RENEW:
-            return Remote("rotate", (basis,), Q, origin, basis.turns + 1)
+        origin: Basis | None = None if basis.origin is None else basis.origin.rotate(Q)
+        if origin is None or basis.turns + 1 < RENEW:
+            return Remote("rotate", basis, Q, origin=origin, turns=basis.turns + 1)
         self.objective.nprod += origin.k
-        return Remote("renew", (), np.array(origin.columns), origin)
+        return Remote("renew", np.array(origin.columns), origin=origin)
 
     def expand(self, basis: Remote, step: Small) -> Remote:
         """W step."""
         S = basis.origin
-        return Remote("expand", (basis,), step, None if S is None else Origin(lambda: S.columns @ step))
+        return Remote("expand", basis, step, origin=None if S is None else cache(lambda: S.columns @ step))
 
     def slopes(self, basis: Remote, point: Point) -> Small:
         """W^T phi'(z); the curvature, which is asked for next, is fetched in the same round."""
@@ -187,10 +178,7 @@ class BlockImages:
 
     def _bends(self, point: Point, told: Sequence[tuple[Any, Any]]) -> Any:
         """The weighted sum of the blocks' curvatures, less the square of their summed rank-one parts."""
-        bends = self._sum(point, [H for H, _ in told])
-        if told[0][1] is None:
-            return bends
-        r = self._sum(point, [rank_one for _, rank_one in told])
+        bends, r = (self._sum(point, parts) for parts in zip(*told, strict=True))
         return bends - np.multiply.outer(r, r)
 
     def move(self, point: Point, direction: Remote, t: float) -> tuple[Point, float]:
@@ -201,7 +189,8 @@ class BlockImages:
 
     def _look(self, point: Point, direction: Remote, t: float, *more: Question) -> list[tuple[Any, ...]]:
         """Fetch and keep what is at t; the answers to the further questions are returned."""
-        there = Remote("move", (point.z, direction), t, _moved_origin(point.z, direction, t), point.z.turns + 1)
+        z = point.z
+        there = Remote("move", z, direction, t, origin=_moved_origin(z, direction, t), turns=z.turns + 1)
         basis = direction.source
         own: list[Question] = [("value", there), ("along", there, direction), ("bend", there, direction)]
         own += [] if basis is None else [("slopes", basis, there)]
@@ -241,37 +230,26 @@ def _moved_origin(z: Remote, direction: Remote, t: float) -> Origin | None:
     """The vector that z + t direction is the image of; None where it is not known."""
     if z.origin is None or direction.origin is None:
         return None
-    x, step = z.origin.vector, direction.origin
-    return Origin(lambda: x + t * step.vector)
+    x, step = z.origin(), direction.origin
+    return cache(lambda: x + t * step())
 
 
-def _collect(remotes: Sequence[Remote], bundles: list[list[Any]], places: dict[Remote, tuple[int, int]]) -> int:
-    """Note the places of these values and add bundles that are not listed yet; the number of bundles."""
-    for remote in remotes:
-        if not any(remote.bundles is bundle for bundle in bundles):
-            bundles.append(remote.bundles)  # type: ignore[arg-type]
-        which = next(i for i, bundle in enumerate(bundles) if remote.bundles is bundle)
-        places[remote] = which, remote.place
-    return len(bundles)
+def _remotes(operands: Iterable[Any]) -> tuple[Remote, ...]:
+    return tuple(operand for operand in operands if isinstance(operand, Remote))
 
 
-def _act(question: Question, places: dict[Remote, tuple[int, int]]) -> Act:
-    name, *on = question
-    argument = on.pop() if on and not isinstance(on[-1], Remote) else None
-    return Act(name, tuple(places[remote] for remote in on), argument)
+def _act(places: dict[Remote, tuple[int, int]], name: str, *operands: Any) -> Act:
+    arguments = tuple(operand for operand in operands if not isinstance(operand, Remote))
+    return Act(name, tuple(places[remote] for remote in _remotes(operands)), arguments)
 
 
 def _making_order(wanted: Sequence[Remote]) -> list[Remote]:
     """The values wanted, and those they are made from if not made yet, each after what it is made from."""
-    order: dict[Remote, None] = {}
-    stack = [(remote, False) for remote in reversed(wanted)]
-    while stack:
-        remote, ready = stack.pop()
-        if remote in order:
-            continue
-        if ready or not remote.on:
-            order[remote] = None
-        else:
-            stack.append((remote, True))
-            stack.extend((other, False) for other in reversed(remote.on))
-    return list(order)
+    needs: dict[Remote, tuple[Remote, ...]] = {}
+    queue = deque(wanted)
+    while queue:
+        remote = queue.popleft()
+        if remote not in needs:
+            needs[remote] = remote.on
+            queue.extend(remote.on)
+    return list(TopologicalSorter(needs).static_order())

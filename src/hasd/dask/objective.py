@@ -84,7 +84,7 @@ class BlockAffine(Objective):
         """f(x); one product."""
         point = as_point(x, self.dimension, "x")
         self.nprod += 1
-        (values,) = BlockImages(self).ask(("value", Remote("at", (), point)), keep=False)
+        (values,) = BlockImages(self).ask(("value", Remote("at", point)), keep=False)
         return self.mixture.weigh(values)[0] + self._ridge_value(point)
 
     @quiet
@@ -120,7 +120,7 @@ class BlockAffine(Objective):
         if radius is not None:
             radius = as_scalar(radius, "radius", ">= 0", lambda value: value >= 0.0)
         self.nprod += 2
-        z = Remote("at", (), point)
+        z = Remote("at", point)
         asked = BlockImages(self).ask(("value", z), ("gradient", z), ("dual sizes", z), keep=False)
         return gap(self, point, radius, *asked)
 

@@ -71,8 +71,6 @@ class Loss(Protocol):
 
     def expand(self, z: Vector) -> Expansion:
         """phi(z), phi'(z) and phi''(z) together, for less than the sum of their costs."""
-        ...
 
     def smoothness(self, A: Matrix | None, p: float) -> Smoothness:
         """The declared L_p of x -> phi(Ax - b); inf where there is none."""
-        ...

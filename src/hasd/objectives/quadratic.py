@@ -14,7 +14,7 @@ from .._math.arrays import copy_of, is_foreign, largest_size, namespace, to_floa
 from .._math.doubt import EPS, Doubt, Sizes, roundings, smallest_number, underflow_loss
 from .._math.geometry import dot
 from . import _smoothness as smoothness
-from ._images import NUMPY, Basis, Columns, Images, Point, Small
+from ._images import NUMPY, Basis, Images, Point, Small
 from ._operators import (
     Matrix,
     Vector,
@@ -113,7 +113,7 @@ class Quadratic(Objective):
 
 
 @dataclass(frozen=True)
-class QuadraticImages(Columns):
+class QuadraticImages(Images):
     """The image of x is the pair (x, Hx + c): value, slope and curvature along any direction need no further product.
 
     So a step costs one product, with its new direction.  The gradient is kept, not Hx: moves add to it what is of its
@@ -168,10 +168,6 @@ class QuadraticImages(Columns):
     def reach(self, point: Point, direction: Vector) -> float:
         """inf: the quadratic model is exact at any distance."""
         return math.inf
-
-    def distance(self, one: Vector, other: Vector) -> float:
-        """max|one - other| / max(1, max|one|)."""
-        return largest_size(one - other) / max(1.0, largest_size(one))
 
 
 @quiet
