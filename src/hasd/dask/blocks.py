@@ -13,7 +13,7 @@ from scipy.sparse.linalg import LinearOperator
 from .._math.arrays import largest_size
 from ..objectives._images import Basis, LocalImages, Point, Small
 from ..objectives._loss import Loss
-from ..objectives._operators import Vector, entries_a_row, is_sparse, precision, quiet
+from ..objectives._operators import Vector, is_sparse, precision, quiet
 from ..objectives._sizes import DataSizes
 from ..objectives.affine import Affine
 from ..objectives.losses import LogisticLoss, LogSumExpLoss, SymmetricSoftmaxLoss
@@ -45,7 +45,7 @@ class Facts:
     rows: int
     columns: int
     entries: float  # that a product handles
-    single: bool  # float32
+    precision: float  # of products
     note: str
     data: DataSizes | None  # by which rounding is judged
 
@@ -98,18 +98,11 @@ def block(loss: Loss | type, made: Any, b: Vector | None, number: int) -> Block:
         raise ValueError(f"block {number} brings a right-hand side of its own: b must not be given too")
     b = own if b is None else b
     try:
-        if loss is LogisticLoss:  # the labels come with the rows
-            if b is None:
-                raise ValueError("the class LogisticLoss needs labels: give blocks that are pairs (A, y), or give b")
-            loss, b = LogisticLoss(b), None
-        rows = Block(loss, A, b)  # type: ignore[arg-type]
+        if loss is LogisticLoss and b is None:
+            raise ValueError("the class LogisticLoss needs labels: give blocks that are pairs (A, y), or give b")
+        return Block(loss, A, b)
     except (TypeError, ValueError) as error:
         raise type(error)(f"block {number}: {error}") from None
-    assert rows.A is not None
-    n = rows.A.shape[0]
-    if isinstance(loss, LogisticLoss) and len(loss.y) != n:
-        raise ValueError(f"block {number}: y must be 1-D of length {n}, got shape {loss.y.shape}")
-    return rows
 
 
 def length(made: Any) -> int:
@@ -123,7 +116,7 @@ def facts(rows: Block) -> Facts:
     """What the client has to know."""
     assert rows.A is not None
     n, d = rows.A.shape
-    return Facts(n, d, n * entries_a_row(rows.A), rows.A.dtype == np.float32, rows.note, rows.sizes())
+    return Facts(n, d, n * rows.row_cost, rows.precision, rows.note, rows.sizes())
 
 
 @quiet

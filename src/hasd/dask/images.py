@@ -107,14 +107,6 @@ class BlockImages(Images):
         (values,) = self.ask(("value", z))
         return Point(z, *self.objective.mixture.weigh(values))
 
-    def value_and_gradient(self, x: Vector) -> tuple[float, Vector]:
-        """phi(Ax - b) and A^T phi'(Ax - b), in one round."""
-        self.objective.nprod += 2
-        z = Remote("at", x)
-        values, gradients = self.ask(("value", z), ("gradient", z), keep=False)
-        value, weights = self.objective.mixture.weigh(values)
-        return value, self.objective.mixture.total(weights, gradients)
-
     def gradient(self, point: Point) -> Vector:
         """A^T phi'(z); where the point has moved often, its image is computed again first."""
         self.objective.nprod += 1

@@ -81,7 +81,7 @@ def as_matrix(A: Matrix, name: str) -> Matrix:
     if sparse:
         A = A if A.format in ("csr", "csc") else A.tocsr()
         refuse_masked(A.data, name)
-    A = A.astype(precision(A), copy=False) if not is_foreign(A) else _as_floating(A)
+    A = namespace(A).astype(A, precision(A), copy=False) if is_foreign(A) else A.astype(precision(A), copy=False)
     if not _all_finite(A.data if sparse else A):
         raise ValueError(f"{name} must be finite, got NaN or infinity among its entries")
     return A
@@ -94,25 +94,26 @@ def is_real(A: Any) -> bool:
     return np.dtype(A.dtype).kind in "biuf"
 
 
-def _as_floating(A: Array) -> Array:
-    """A foreign array unchanged if it is float32 or float64, otherwise in float64."""
-    xp = namespace(A)
-    return A if A.dtype in (xp.float32, xp.float64) else xp.astype(A, xp.float64)
-
-
 def _all_finite(values: Array) -> bool:
     """Whether all are finite, by minimum and maximum (NaN spreads to both): this makes no large temporary."""
     return 0 in values.shape or all(map(math.isfinite, extreme_entries(values)))
 
 
-def precision(A: Matrix) -> type[np.floating[Any]]:
-    """The precision of products with A, not of another library: float32 where A is, float64 everywhere else."""
-    return np.float32 if A.dtype == np.float32 else np.float64
+def precision(A: Matrix) -> Any:
+    """The type of products with A, of its own library: float32 where A is, float64 everywhere else."""
+    xp = namespace(A) if is_foreign(A) else np
+    return xp.float32 if A.dtype == xp.float32 else xp.float64
 
 
 def is_single(A: Matrix) -> bool:
     """Whether products with A are in float32."""
-    return bool(A.dtype == (namespace(A).float32 if is_foreign(A) else np.float32))
+    return bool(A.dtype == (namespace(A) if is_foreign(A) else np).float32)
+
+
+def note_conversion(given: Matrix, kept: Matrix, name: str) -> str:
+    """What the user should be told where the matrix was converted."""
+    before = getattr(given, "dtype", kept.dtype)
+    return "" if before == kept.dtype else f"{name} was converted from {before} to {kept.dtype}, once."
 
 
 def refuse_other_library(x: Any, y: Any, name: str, other: str) -> None:
@@ -121,11 +122,6 @@ def refuse_other_library(x: Any, y: Any, name: str, other: str) -> None:
         raise TypeError(f"{name} is an array of {library(x)}, but {other} is one of {library(y)}: convert one of them")
     if is_foreign(x) and device(x) != device(y):
         raise ValueError(f"{name} is on device {device(x)}, but {other} on {device(y)}: move one of them")
-
-
-def entries_a_row(A: Matrix) -> float:
-    """How many entries of A a product handles for each row: all of them where A is an operator."""
-    return A.nnz / A.shape[0] if is_sparse(A) else float(A.shape[1])
 
 
 @quiet
@@ -162,8 +158,13 @@ def as_point(x: npt.ArrayLike, length: int | None, name: str, model: Any = None)
 
 
 @quiet
-def as_data(b: npt.ArrayLike, length: int | None, name: str, model: Any = None) -> Vector:
-    """b as a finite float64 vector, copied so that later changes by the caller do not matter."""
+def as_data(b: npt.ArrayLike, length: int | None, name: str, model: Any = None, owner: str = "") -> Vector:
+    """b as a finite float64 vector, copied so that later changes by the caller do not matter.
+
+    With an owner, the name of the model, an array of another library than the model's is refused.
+    """
+    if owner and is_foreign(b):
+        refuse_other_library(b, model, name, owner)
     v = copy_of(to_float64(as_point(b, length, name, model)))
     if not _all_finite(v):
         raise ValueError(f"{name} must be finite, got NaN or infinity among its entries")

@@ -12,7 +12,7 @@ from scipy.sparse.linalg import LinearOperator
 
 from .._math.arrays import copy_of, is_foreign, largest_size, namespace, to_float64, to_numpy, vanishes, zeros
 from .._math.doubt import EPS, Doubt, Sizes, roundings, smallest_number, underflow_loss
-from .._math.geometry import dot
+from .._math.geometry import dot, norm2
 from . import _smoothness as smoothness
 from ._images import NUMPY, Basis, Images, Point, Small
 from ._operators import (
@@ -22,11 +22,10 @@ from ._operators import (
     as_data,
     as_matrix,
     as_point,
-    entries_a_row,
     is_single,
     is_sparse,
+    note_conversion,
     quiet,
-    refuse_other_library,
 )
 from ._sizes import MatrixSizes
 from ._smoothness import Smoothness
@@ -47,32 +46,22 @@ class Quadratic(Objective):
     (1, Smoothness(3.0, exact=True))
     """
 
-    ridge = 0.0
-
     def __init__(self, H: Matrix, c: npt.ArrayLike | None = None) -> None:
         """Check and keep the data."""
         self.H = as_matrix(H, "H")
-        given = getattr(H, "dtype", self.H.dtype)
-        self.note = "" if given == self.H.dtype else f"H was converted from {given} to {self.H.dtype}, once."
+        self.note = note_conversion(H, self.H, "H")
         n, d = self.H.shape
         if n != d:
             raise ValueError(f"H must be square, got shape {self.H.shape}")
         _check_symmetric(self.H)
         self.dimension: int = d
-        if is_foreign(c):
-            refuse_other_library(c, self.H, "c", "H")
-        self.c = zeros(d, self.H if is_foreign(self.H) else NUMPY) if c is None else as_data(c, d, "c", self.H)
-        self.nprod = 0
-        self._data = MatrixSizes(self.H, self.c)
+        self.c = zeros(d, self.H if is_foreign(self.H) else NUMPY) if c is None else as_data(c, d, "c", self.H, "H")
+        self._data, self._c_size = MatrixSizes(self.H, self.c), norm2(self.c)
 
     def forward(self, x: Vector) -> Vector:
         """H x in float64; one product."""
         self.nprod += 1
         return apply(self.H, x)
-
-    def __call__(self, x: npt.ArrayLike) -> float:
-        """f(x); one product."""
-        return self.value_and_grad(x)[0]
 
     @quiet
     def value_and_grad(self, x: npt.ArrayLike) -> tuple[float, Vector]:
@@ -84,24 +73,17 @@ class Quadratic(Objective):
     @quiet
     def doubt(self, at: Sizes, image: float | None = None) -> Doubt | None:
         """Hx is off by some roundings of ||H||_F ||x||, <Hx + 2c, x>/2 by ||x|| times that and its own sum."""
-        if not self._data.known:
+        if isinstance(self.H, LinearOperator):
             return None
-        c, sums = self._data.length, roundings(self.dimension)
-        eps, terms, frobenius = max(at.eps, self.precision), self._data.terms, self._data.frobenius
+        c, sums = self._c_size, roundings(self.dimension)
+        eps, terms, frobenius = max(at.eps, self.precision), self._data.terms, self._data.norms[2]
         product = eps * roundings(terms) * frobenius * at.x
-        product += (
-            smallest_number(eps) * math.sqrt(at.d) * (frobenius + terms)
-        )  # entries of x, and products, that are too small
+        product += smallest_number(eps) * math.sqrt(at.d) * (frobenius + terms)  # what is too small, of x and products
         moved = product if image is None else math.hypot(image, 2.0 * product)
         value = 0.5 * at.x * moved + EPS * (sums * at.x * (0.5 * at.g + 1.5 * c) + abs(at.f))
         value += underflow_loss(at)
         slope = moved + EPS * (c + at.g) + at.eps * sums * at.g
         return Doubt(value, slope, slope, image=moved)
-
-    @property
-    def row_cost(self) -> float:
-        """Entries of H that a product handles for each row."""
-        return entries_a_row(self.H)
 
     def images(self) -> Images:
         """Pairs (x, Hx + c), for methods that keep them."""
