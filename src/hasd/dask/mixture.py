@@ -61,13 +61,5 @@ def mixture(loss: Loss | type, rows: Sequence[int]) -> Mixture:
 def mixes(loss: Any) -> bool:
     """Whether blocks of this loss are known to mix; a loss of your own says so by ``separable = True``."""
     known = (LogisticLoss, LogSumExpLoss, SymmetricSoftmaxLoss, SquareLoss, PowerLoss)
-    return loss is LogisticLoss or isinstance(loss, known) or (hasattr(loss, "expand") and _is_separable(loss))
-
-
-def _is_separable(loss: Any) -> bool:
-    return getattr(loss, "separable", False) is True
-
-
-def part(loss: Any, start: int, stop: int) -> Any:
-    """The loss on some of the rows."""
-    return LogisticLoss(loss.y[start:stop]) if isinstance(loss, LogisticLoss) else loss
+    own = hasattr(loss, "expand") and getattr(loss, "separable", False) is True
+    return loss is LogisticLoss or isinstance(loss, known) or own
