@@ -12,7 +12,7 @@ import numpy as np
 from ..objectives._operators import Vector, as_data, as_scalar, is_sparse
 from ..objectives.losses import LogisticLoss
 from .blocks import block, call_maker, facts, length
-from .mixture import mixes, mixture
+from .mixture import mixes
 from .objective import BlockAffine
 from .pools import Cluster, Pool, Threads, connect, processors
 
@@ -88,7 +88,7 @@ def affine(
         raise ValueError(f"blocks must be equally wide: block 0 has {widths[0]} columns, block {other} {widths[other]}")
     if threads is None and isinstance(pool, Threads):
         pool = pool.pool_for(sum(fact.entries for fact in known))
-    return BlockAffine(loss, checked, known, mixture(loss, [fact.rows for fact in known]), pool, ridge)
+    return BlockAffine(loss, checked, known, pool, ridge)
 
 
 def _cut(vector: Vector, name: str, lengths: Sequence[int]) -> list[Vector]:

@@ -158,15 +158,23 @@ class BlockImages(Images):
         known = point.z.answers_with(basis)
         if "slopes" not in known:
             slopes, bends = self.ask(("slopes", basis, point.z), ("bends", basis, point.z))
-            known.update(slopes=self._sum(point, slopes), bends=self._bends(point, bends))
+            known.update(slopes=self._sum(point, slopes), bend=self._bends(point, bends))
         return known["slopes"].copy()
 
     def bends(self, basis: Remote, point: Point) -> Small:
         """W^T phi''(z) W."""
-        known = point.z.answers_with(basis)
-        if "bends" not in known:
-            known["bends"] = self._bends(point, self.ask(("bends", basis, point.z))[0])
-        return known["bends"].copy()
+        return self._curvature(point, basis, ("bends", basis, point.z)).copy()
+
+    def bend(self, point: Point, direction: Remote) -> float:
+        """The second derivative along the direction."""
+        return float(self._curvature(point, direction, ("bend", point.z, direction)))
+
+    def _curvature(self, point: Point, other: Remote, question: Question) -> Any:
+        """phi'' at the point along what the question is about, asked once."""
+        known = point.z.answers_with(other)
+        if "bend" not in known:
+            known["bend"] = self._bends(point, self.ask(question)[0])
+        return known["bend"]
 
     def _bends(self, point: Point, told: Sequence[tuple[Any, Any]]) -> Any:
         """The weighted sum of the blocks' curvatures, less the square of their summed rank-one parts."""
@@ -189,18 +197,11 @@ class BlockImages(Images):
         answers = self.ask(*more, *own)
         values, along, bends, *slopes = answers[len(more) :]
         place = Point(there, *self.objective.mixture.weigh(values))
-        there.answers_with(direction)["bend"] = float(self._bends(place, bends))
+        there.answers_with(direction)["bend"] = self._bends(place, bends)
         if basis is not None:
             there.answers_with(basis)["slopes"] = self._sum(place, slopes[0])
         direction.answers_with(point.z)[t] = place, float(self._sum(place, along))
         return answers[: len(more)]
-
-    def bend(self, point: Point, direction: Remote) -> float:
-        """The second derivative along the direction."""
-        known = point.z.answers_with(direction)
-        if "bend" not in known:
-            known["bend"] = float(self._bends(point, self.ask(("bend", point.z, direction))[0]))
-        return known["bend"]
 
     def reach(self, point: Point, direction: Remote) -> float:
         """How far z may go before it has moved by its own size; the look at t = 1 is fetched in the same round."""

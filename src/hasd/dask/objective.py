@@ -18,7 +18,7 @@ from ..objectives._smoothness import Smoothness, add_ridge
 from ..objectives.affine import AffineObjective
 from .blocks import BlockPlan, Facts
 from .images import BlockImages, Remote
-from .mixture import Mixture
+from .mixture import mixture
 from .pools import Pool
 
 
@@ -39,11 +39,10 @@ class BlockAffine(AffineObjective):
     rounds: int = 0
     """Times the blocks were asked for something on this instance."""
 
-    def __init__(
-        self, loss: Loss | type, blocks: Sequence[Any], facts: Sequence[Facts], mix: Mixture, pool: Pool, ridge: float
-    ):
+    def __init__(self, loss: Loss | type, blocks: Sequence[Any], facts: Sequence[Facts], pool: Pool, ridge: float):
         """Handles of checked blocks, and what is known of them."""
-        self.loss, self.blocks, self.mixture, self.pool, self.ridge = loss, list(blocks), mix, pool, ridge
+        self.loss, self.blocks, self.pool, self.ridge = loss, list(blocks), pool, ridge
+        self.mixture = mixture(loss, [fact.rows for fact in facts])
         self.rows = sum(fact.rows for fact in facts)
         self.dimension = facts[0].columns
         self.row_cost = sum(fact.entries for fact in facts) / self.rows

@@ -110,12 +110,6 @@ def is_single(A: Matrix) -> bool:
     return bool(A.dtype == (namespace(A) if is_foreign(A) else np).float32)
 
 
-def note_conversion(given: Matrix, kept: Matrix, name: str) -> str:
-    """What the user should be told where the matrix was converted."""
-    before = getattr(given, "dtype", kept.dtype)
-    return "" if before == kept.dtype else f"{name} was converted from {before} to {kept.dtype}, once."
-
-
 def refuse_other_library(x: Any, y: Any, name: str, other: str) -> None:
     """Refuse arrays of different libraries or devices: we never move a caller's array."""
     if library(x) != library(y):

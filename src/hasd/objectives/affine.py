@@ -15,17 +15,7 @@ from .._math.geometry import dot
 from . import _dual as dual
 from ._images import Images, LocalImages
 from ._loss import Loss
-from ._operators import (
-    Matrix,
-    Vector,
-    apply,
-    as_data,
-    as_matrix,
-    as_point,
-    as_scalar,
-    note_conversion,
-    quiet,
-)
+from ._operators import Matrix, Vector, apply, as_data, as_point, as_scalar, quiet
 from ._sizes import DataSizes, MatrixSizes
 from ._smoothness import Smoothness, add_ridge
 from .base import Objective, in_precision_of
@@ -115,10 +105,9 @@ class Affine(AffineObjective):
         self.ridge = as_scalar(ridge, "ridge", ">= 0", lambda value: value >= 0.0)
         self.A = self._AT = self.rows = self.dimension = None
         if A is not None or not self.identity_allowed:
-            self.A = as_matrix(A, "A")
+            self.A = self._check_matrix(A, "A")
             self._AT = self.A.T  # a view of the same data, made once
             self.rows, self.dimension = self.A.shape
-            self.note = note_conversion(A, self.A, "A")
         labelled = loss is LogisticLoss  # the class itself: labels come in the place of b
         model = b if self.A is None else self.A
         vector = None if b is None else as_data(b, self.rows, "y" if labelled else "b", model, "A")

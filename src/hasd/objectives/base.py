@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from .._math.arrays import namespace
 from .._math.doubt import Doubt, Sizes
-from ._operators import Matrix, Vector, is_single, is_sparse
+from ._operators import Matrix, Vector, as_matrix, is_single, is_sparse
 from ._smoothness import Smoothness
 
 
@@ -83,6 +83,14 @@ class Objective(ABC):
         """The machine epsilon of products with the matrix: 2^-23 where it is float32."""
         matrix = self.matrix
         return 2.0**-23 if matrix is not None and is_single(matrix) else 2.0**-52
+
+    def _check_matrix(self, given: Matrix, name: str) -> Matrix:
+        """The user's matrix, checked; where its numbers had to be converted, the note says so."""
+        matrix = as_matrix(given, name)
+        before = getattr(given, "dtype", matrix.dtype)
+        if before != matrix.dtype:
+            self.note = f"{name} was converted from {before} to {matrix.dtype}, once."
+        return matrix
 
     def counted(self) -> Self:
         """The same function on the same data, its own counter at 0: one for each run, one for each thread."""

@@ -15,18 +15,7 @@ from .._math.doubt import EPS, Doubt, Sizes, roundings, smallest_number, underfl
 from .._math.geometry import dot, norm2
 from . import _smoothness as smoothness
 from ._images import NUMPY, Basis, Images, Point, Small
-from ._operators import (
-    Matrix,
-    Vector,
-    apply,
-    as_data,
-    as_matrix,
-    as_point,
-    is_single,
-    is_sparse,
-    note_conversion,
-    quiet,
-)
+from ._operators import Matrix, Vector, apply, as_data, as_point, is_single, is_sparse, quiet
 from ._sizes import MatrixSizes
 from ._smoothness import Smoothness
 from .base import Objective, in_precision_of
@@ -48,8 +37,7 @@ class Quadratic(Objective):
 
     def __init__(self, H: Matrix, c: npt.ArrayLike | None = None) -> None:
         """Check and keep the data."""
-        self.H = as_matrix(H, "H")
-        self.note = note_conversion(H, self.H, "H")
+        self.H = self._check_matrix(H, "H")
         n, d = self.H.shape
         if n != d:
             raise ValueError(f"H must be square, got shape {self.H.shape}")
