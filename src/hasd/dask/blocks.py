@@ -136,15 +136,10 @@ def tell(rows: Block, *bundles: Bundle, acts: tuple[Act, ...]) -> tuple[Any, ...
     return tuple(_perform(act, rows, known) for act in acts)
 
 
-def make_and_tell(rows: Block, *bundles: Bundle, plan: BlockPlan) -> tuple[Bundle, tuple[Any, ...]]:
-    """A whole round on one block: make new values, then answer questions about them."""
+def make_and_tell(rows: Block, *bundles: Bundle, plan: BlockPlan) -> tuple[Bundle | None, tuple[Any, ...]]:
+    """A whole round on one block: new values, which are returned if they stay, and answers to questions about them."""
     new = make(rows, *bundles[: plan.reads], acts=plan.make)
-    return new, tell(rows, *bundles, new, acts=plan.tell)
-
-
-def only_tell(rows: Block, *bundles: Bundle, plan: BlockPlan) -> tuple[Any, ...]:
-    """A round on one block of which only the answers are kept."""
-    return make_and_tell(rows, *bundles, plan=plan)[1]
+    return new if plan.keep else None, tell(rows, *bundles, new, acts=plan.tell)
 
 
 def _perform(act: Act, rows: Block, known: Sequence[Sequence[Any]]) -> Any:

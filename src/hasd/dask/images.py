@@ -89,7 +89,8 @@ class BlockImages(Images):
         make = tuple(_act(places, r.name, *r.operands) for r in pending)
         tell = tuple(_act(places, *question) for question in questions)
         plan = BlockPlan(make, len({id(r.bundles) for r in read}), tell, keep and bool(make))
-        kept, told = self.objective.round(list(bundles.values()), plan)
+        self.objective.rounds += 1
+        kept, told = self.objective.pool.round(self.objective.blocks, list(bundles.values()), plan)
         for place, remote in enumerate(pending if keep else ()):
             remote.mark_made(kept, place)
         return list(zip(*told, strict=True))
@@ -111,14 +112,10 @@ class BlockImages(Images):
         """A^T phi'(z); where the point has moved often, its image is computed again first."""
         self.objective.nprod += 1
         z = point.z
-        if z.origin is None or z.turns < LONG:
-            return self._sum(point, self.ask(("gradient", z))[0])
-        self.objective.nprod += 1
-        anew = Remote("at", z.origin())
-        (gradients,) = self.ask(("gradient", anew))
-        z.mark_made(anew.bundles, anew.place)
-        z.turns = 0
-        return self._sum(point, gradients)
+        if z.origin is not None and z.turns >= LONG:
+            self.objective.nprod += 1
+            z.name, z.operands, z.bundles, z.turns = "at", (z.origin(),), None, 0
+        return self._sum(point, self.ask(("gradient", z))[0])
 
     def multiply(self, q: Vector) -> Remote:
         """A q."""
@@ -213,10 +210,6 @@ class BlockImages(Images):
         """max|one - other| / max(1, max|one|)."""
         apart, sizes = self.ask(("apart", one, other), ("size", one))
         return float(np.max(apart)) / max(1.0, float(np.max(sizes)))
-
-    def smoothness(self, p: float) -> float:
-        """A bound on L_p of phi(Ax - b)."""
-        return self.objective.mixture.bound(self.ask(("smoothness", p))[0])
 
 
 def _moved_origin(z: Remote, direction: Remote, t: float) -> Origin | None:

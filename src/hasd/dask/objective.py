@@ -16,7 +16,7 @@ from ..objectives._operators import Vector, as_scalar, quiet
 from ..objectives._sizes import DataSizes
 from ..objectives._smoothness import Smoothness, add_ridge
 from ..objectives.affine import AffineObjective
-from .blocks import BlockPlan, Facts
+from .blocks import Facts
 from .images import BlockImages, Remote
 from .mixture import mixture
 from .pools import Pool
@@ -54,11 +54,6 @@ class BlockAffine(AffineObjective):
         """Those of all rows; None where a block is an operator."""
         return self._sizes
 
-    def round(self, bundles: list[list[Any]], plan: BlockPlan) -> tuple[list[Any], list[Any]]:
-        """One round: handles of what the blocks keep, and what they told."""
-        self.rounds += 1
-        return self.pool.round(self.blocks, bundles, plan)
-
     def images(self) -> Images:
         """The space of images Ax - b, on the blocks."""
         return BlockImages(self)
@@ -79,7 +74,8 @@ class BlockAffine(AffineObjective):
 
     def smoothness(self, p: float) -> Smoothness:
         """An upper bound: the blocks' own constants added, for softmax losses the largest max ||a_i||_{p*}^2/alpha."""
-        return add_ridge(Smoothness(BlockImages(self).smoothness(p), exact=False), self.ridge, p, self.dimension)
+        bound = self.mixture.bound(BlockImages(self).ask(("smoothness", p))[0])
+        return add_ridge(Smoothness(bound, exact=False), self.ridge, p, self.dimension)
 
     @quiet
     def duality_gap(self, x: npt.ArrayLike, radius: float | None = None) -> float:

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from . import blas
-from .blocks import BlockPlan, make, make_and_tell, only_tell, tell
+from .blocks import BlockPlan, make, make_and_tell, tell
 
 WORTH = 1 << 20
 """Below so many entries in all blocks, threads are used only where the caller asks for them:
@@ -98,7 +98,8 @@ class Cluster:
         """
         name = plan.tell[-1].name.replace(" ", "-")
         if not plan.keep:
-            return [], self.fetch(self.run_each(partial(only_tell, plan=plan), blocks, *bundles, name=name))
+            done = self.fetch(self.run_each(partial(make_and_tell, plan=plan), blocks, *bundles, name=name))
+            return [], [told for _, told in done]
         making = partial(make, acts=plan.make)
         kept = self.run_each(making, blocks, *bundles[: plan.reads], name=plan.make[-1].name)
         return kept, self.fetch(self.run_each(partial(tell, acts=plan.tell), blocks, *bundles, kept, name=name))

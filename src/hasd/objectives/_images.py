@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import reduce
+from operator import iadd
 from typing import Any, Protocol
 
 import numpy as np
@@ -134,11 +136,7 @@ class Images(Protocol):
 
     def combine(self, *terms: tuple[float, Image]) -> Image:
         """The linear combination of images: the sum of c z over the terms."""
-        (c, z), *rest = terms
-        total = c * z
-        for c, z in rest:
-            total += c * z
-        return total
+        return reduce(iadd, (c * z for c, z in terms))
 
     def basis(self, columns: int) -> Any:
         """An empty basis with room for so many images."""

@@ -19,12 +19,11 @@ from scipy.sparse.linalg import LinearOperator
 
 from .._checks import is_number, show_value
 from .._math.arrays import (
-    Array,
     as_numpy,
     copy_of,
     detach,
-    extreme_entries,
     is_foreign,
+    largest_size,
     library,
     namespace,
     refuse_masked,
@@ -82,7 +81,7 @@ def as_matrix(A: Matrix, name: str) -> Matrix:
         A = A if A.format in ("csr", "csc") else A.tocsr()
         refuse_masked(A.data, name)
     A = namespace(A).astype(A, precision(A), copy=False) if is_foreign(A) else A.astype(precision(A), copy=False)
-    if not _all_finite(A.data if sparse else A):
+    if not math.isfinite(largest_size(A.data if sparse else A)):  # this makes no large temporary
         raise ValueError(f"{name} must be finite, got NaN or infinity among its entries")
     return A
 
@@ -92,11 +91,6 @@ def is_real(A: Any) -> bool:
     if is_foreign(A):
         return bool(namespace(A).isdtype(A.dtype, ("bool", "integral", "real floating")))
     return np.dtype(A.dtype).kind in "biuf"
-
-
-def _all_finite(values: Array) -> bool:
-    """Whether all are finite, by minimum and maximum (NaN spreads to both): this makes no large temporary."""
-    return 0 in values.shape or all(map(math.isfinite, extreme_entries(values)))
 
 
 def precision(A: Matrix) -> Any:
@@ -160,7 +154,7 @@ def as_data(b: npt.ArrayLike, length: int | None, name: str, model: Any = None, 
     if owner and is_foreign(b):
         refuse_other_library(b, model, name, owner)
     v = copy_of(to_float64(as_point(b, length, name, model)))
-    if not _all_finite(v):
+    if not math.isfinite(largest_size(v)):
         raise ValueError(f"{name} must be finite, got NaN or infinity among its entries")
     return v
 
