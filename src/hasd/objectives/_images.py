@@ -20,7 +20,7 @@ from array_api_compat import device
 from .._math.arrays import Array, convert_like, largest_size, namespace, to_numpy, vanishes, write_into, zeros
 from .._math.geometry import dot
 from ._loss import Expansion
-from ._operators import Vector
+from ._operators import Vector, row_blocks
 from .losses import SquareLoss
 
 BLOCK = 1024
@@ -217,9 +217,7 @@ class LocalImages(Images):
                 W, diagonal = W[alive], diagonal[alive]
                 rank_one = None if rank_one is None else rank_one[alive]
         H = np.zeros((basis.k, basis.k))
-        n = W.shape[0]
-        for start in range(0, n, block):
-            part = slice(start, min(start + block, n))
+        for part in row_blocks((W.shape[0], 1), block):
             rows = W[part, :]
             H += to_numpy(rows.T @ (diagonal[part, None] * rows))
         return H, np.zeros(basis.k) if rank_one is None else to_numpy(W.T @ rank_one)

@@ -16,7 +16,7 @@ from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 from scipy.spatial.distance import cdist
 
 from .._math.arrays import to_host
-from ._operators import Matrix, Vector, apply, is_sparse
+from ._operators import Matrix, Vector, apply, is_sparse, row_blocks
 
 MATERIALISE = 1e7  # entries up to which an operator is written out
 PAIRS = 2e9  # additions we are ready to spend on the distances of all pairs of rows
@@ -51,11 +51,8 @@ def _materialise(A: LinearOperator) -> Vector:
 
 def _blocks(M: Matrix) -> Iterator[Vector]:
     """The rows of M, dense, a bounded number of entries (at least a row) at a time."""
-    n, d = M.shape
-    step = min(max(BLOCK // d, 1), 1024)
-    for start in range(0, n, step):
-        rows = M[start : start + step]
-        yield rows.toarray() if is_sparse(rows) else rows
+    for part in row_blocks(M.shape, min(BLOCK, 1024 * M.shape[1])):
+        yield M[part].toarray() if is_sparse(M) else M[part]
 
 
 def row_norms(M: Matrix, q: float, c: Vector | None = None) -> Vector:

@@ -7,7 +7,7 @@ copy the whole of a float32 A to multiply it by a float64 vector.  Everything ar
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
@@ -18,18 +18,7 @@ from array_api_compat import device
 from scipy.sparse.linalg import LinearOperator
 
 from .._checks import is_number, show_value
-from .._math.arrays import (
-    as_numpy,
-    copy_of,
-    detach,
-    is_foreign,
-    largest_size,
-    library,
-    namespace,
-    refuse_masked,
-    to_float64,
-    to_host,
-)
+from .._math.arrays import as_numpy, detach, is_foreign, largest_size, library, namespace, refuse_masked, to_host
 
 Matrix = Any
 """A dense array of any library, a SciPy sparse array or matrix, or a ``scipy.sparse.linalg.LinearOperator``."""
@@ -93,6 +82,17 @@ def is_real(A: Any) -> bool:
     return np.dtype(A.dtype).kind in "biuf"
 
 
+def row_blocks(shape: tuple[int, int], most: int) -> Iterator[slice]:
+    """Blocks of the rows of a matrix of that shape, each of at most so many entries or of one row.
+
+    >>> list(row_blocks((5, 10), 20))
+    [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
+    """
+    rows, entries = shape
+    step = max(most // entries, 1)
+    return (slice(start, min(start + step, rows)) for start in range(0, rows, step))
+
+
 def precision(A: Matrix) -> Any:
     """The type of products with A, of its own library: float32 where A is, float64 everywhere else."""
     xp = namespace(A) if is_foreign(A) else np
@@ -120,7 +120,8 @@ def apply(A: Matrix, v: Vector) -> Vector:
     array([1., 2.])
     """
     if is_foreign(A):
-        return to_float64(A @ namespace(A).astype(v, A.dtype, copy=False))
+        xp = namespace(A)
+        return xp.astype(A @ xp.astype(v, A.dtype, copy=False), xp.float64, copy=False)
     image = A @ v.astype(precision(A), copy=False)
     # An operator may return its own buffer, or v itself: copy its answer.
     return image.astype(np.float64, copy=isinstance(A, LinearOperator))
@@ -153,7 +154,8 @@ def as_data(b: npt.ArrayLike, length: int | None, name: str, model: Any = None, 
     """
     if owner and is_foreign(b):
         refuse_other_library(b, model, name, owner)
-    v = copy_of(to_float64(as_point(b, length, name, model)))
+    point = as_point(b, length, name, model)
+    v = namespace(point).astype(point, namespace(point).float64)
     if not math.isfinite(largest_size(v)):
         raise ValueError(f"{name} must be finite, got NaN or infinity among its entries")
     return v

@@ -13,7 +13,7 @@ from scipy.sparse.linalg import LinearOperator
 from .._math.arrays import Array, largest_entry, largest_size, namespace, total
 from .._math.doubt import EPS, Doubt, Sizes, roundings, smallest_number, underflow_loss
 from .._math.geometry import unit
-from ._operators import Matrix, Vector, is_sparse, quiet
+from ._operators import Matrix, Vector, is_sparse, quiet, row_blocks
 
 BLOCK = 2**14
 """Entries that are squared at a time: no temporary of the size of the data."""
@@ -77,7 +77,7 @@ class MatrixSizes:
         A = self.matrix
         if A is None:
             return 1.0, 1.0, math.inf
-        top = largest_size(A.data) if is_sparse(A) else largest_size(A)
+        top = largest_size(A.data if is_sparse(A) else A)
         if top == 0.0:
             return 0.0, 0.0, 0.0
         scale = unit(top)  # a power of two, so that squares neither overflow nor vanish
@@ -109,11 +109,9 @@ def _row_sums(A: Matrix, scale: float) -> tuple[Array, Array]:
     if is_sparse(A):
         ones, sizes = np.ones(A.shape[1]), scale * abs(A)
         return sizes.power(2) @ ones, sizes @ ones
-    xp, (n, d) = namespace(A), A.shape
-    step = max(BLOCK // d, 1)
-    squares, sums = [], []
-    for i in range(0, n, step):
-        sizes = scale * xp.abs(A[i : min(i + step, n), :])
+    xp, squares, sums = namespace(A), [], []
+    for part in row_blocks(A.shape, BLOCK):
+        sizes = scale * xp.abs(A[part, :])
         squares.append(xp.sum(sizes * sizes, axis=1))
         sums.append(xp.sum(sizes, axis=1))
     return xp.concat(squares), xp.concat(sums)

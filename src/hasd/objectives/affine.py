@@ -15,7 +15,7 @@ from .._math.geometry import dot
 from . import _dual as dual
 from ._images import Images, LocalImages
 from ._loss import Loss
-from ._operators import Matrix, Vector, apply, as_data, as_point, as_scalar, quiet
+from ._operators import Matrix, Vector, apply, as_data, as_point, as_scalar, quiet, row_blocks
 from ._sizes import DataSizes, MatrixSizes
 from ._smoothness import Smoothness, add_ridge
 from .base import Objective, in_precision_of
@@ -201,11 +201,10 @@ class Affine(AffineObjective):
         sizes, long = self.sizes(), np.finfo(np.longdouble)
         if type(self.A) is not np.ndarray or sizes is None or not hasattr(self.loss, "doubt") or long.eps >= EPS:
             return None
-        point, step = x.astype(np.longdouble), max(LONG_BLOCK // self.A.shape[1], 1)
-        z = np.empty(len(self.A))
-        for i in range(0, len(self.A), step):
-            part = self.A[i : i + step].astype(np.longdouble) @ point
-            z[i : i + step] = part if self.b is None else part - self.b[i : i + step]
+        point, z = x.astype(np.longdouble), np.empty(len(self.A))
+        for rows in row_blocks(self.A.shape, LONG_BLOCK):
+            part = self.A[rows].astype(np.longdouble) @ point
+            z[rows] = part if self.b is None else part - self.b[rows]
         dz = float(long.eps) * roundings(sizes.terms) * (
             sizes.largest_product(at) + sizes.largest
         ) + 0.5 * EPS * largest_size(z)

@@ -7,7 +7,6 @@ float it is inf.  ``smoothness(A, p)`` is the declared constant of x -> phi(Ax -
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -27,22 +26,13 @@ SLACK = 64.0 * 2.0**-52
 
 @dataclass(frozen=True)
 class _Softmax(Loss):
-    """What the two smoothed maxima share: weights that sum to 1, from which everything else is made."""
+    """What the two smoothed maxima share: weights that sum to 1, from which all of an expansion is made."""
 
     alpha: float = 1.0
 
     def __post_init__(self) -> None:
         """Refuse an alpha that is not positive."""
         object.__setattr__(self, "alpha", as_scalar(self.alpha, "alpha", "> 0", lambda value: value > 0.0))
-
-    @abstractmethod
-    def _weights(self, z: Vector) -> tuple[float, Vector, Vector]:
-        """phi(z), the sizes of the weights and the slope."""
-
-    def expand(self, z: Vector) -> Expansion:
-        """All three from the weights: phi''(z) = (Diag(w) - s s^T)/alpha with the slope s."""
-        value, w, s = self._weights(z)
-        return Expansion(value, s, w, s, 1.0 / self.alpha)
 
     def doubt(self, value: float, rows: int, dz: float) -> tuple[float, float, float]:
         """phi is off by at most what z is, as its slopes have sizes of sum 1 at most, and by its own sum."""
@@ -60,8 +50,8 @@ class LogSumExpLoss(_Softmax):
     1000000.0
     """
 
-    def _weights(self, z: Vector) -> tuple[float, Vector, Vector]:
-        """phi(z) and w_i = exp((z_i - max z)/alpha) over their sum, which is the slope as well."""
+    def expand(self, z: Vector) -> Expansion:
+        """The slope w, w_i = exp((z_i - max z)/alpha) over their sum, and the curvature (Diag(w) - w w^T)/alpha."""
         top = largest_entry(z)
         alive = _places_that_count(z, top, self.alpha)
         w = (z if alive is None else z[alive]) - top
@@ -70,7 +60,7 @@ class LogSumExpLoss(_Softmax):
         all_of_them = total(w)
         w /= all_of_them
         w = _spread(w, alive, z)
-        return _from_total(top, all_of_them, self.alpha), w, w
+        return Expansion(_from_total(top, all_of_them, self.alpha), w, w, w, 1.0 / self.alpha)
 
     @quiet
     def conjugate(self, u: Vector) -> float:
@@ -96,10 +86,11 @@ class SymmetricSoftmaxLoss(_Softmax):
 
     bounded_below: ClassVar[bool] = True
 
-    def _weights(self, z: Vector) -> tuple[float, Vector, Vector]:
-        """phi(z); the sum w+ + w- and the difference w+ - w- of the weights of z_i and of -z_i.
+    def expand(self, z: Vector) -> Expansion:
+        """The slope s = w+ - w- and the curvature (Diag(w+ + w-) - s s^T)/alpha from the weights of z_i and of -z_i.
 
-        With r = exp(-2|z|/alpha) they are exp((|z| - max|z|)/alpha) times 1 + r and 1 - r, over the sum of the former;
+        With r = exp(-2|z|/alpha) the sums and the differences of the weights are exp((|z| - max|z|)/alpha) times 1 + r
+        and 1 - r, over the sum of the former;
         1 - r as -expm1 has no cancellation near z = 0.
         """
         magnitude = abs(z)
@@ -119,8 +110,9 @@ class SymmetricSoftmaxLoss(_Softmax):
         even /= all_of_them
         e /= all_of_them
         odd *= e
-        odd = namespace(odd).copysign(odd, sign)
-        return _from_total(top, all_of_them, self.alpha), _spread(even, alive, z), _spread(odd, alive, z)
+        odd = _spread(namespace(odd).copysign(odd, sign), alive, z)
+        value = _from_total(top, all_of_them, self.alpha)
+        return Expansion(value, odd, _spread(even, alive, z), odd, 1.0 / self.alpha)
 
     @quiet
     def conjugate(self, u: Vector) -> float:

@@ -15,7 +15,7 @@ from .._math.doubt import EPS, Doubt, Sizes, roundings, smallest_number, underfl
 from .._math.geometry import dot, norm2
 from . import _smoothness as smoothness
 from ._images import NUMPY, Basis, Images, Point, Small
-from ._operators import Matrix, Vector, apply, as_data, as_point, is_single, is_sparse, quiet
+from ._operators import Matrix, Vector, apply, as_data, as_point, is_single, is_sparse, quiet, row_blocks
 from ._sizes import MatrixSizes
 from ._smoothness import Smoothness
 from .base import Objective, in_precision_of
@@ -148,9 +148,7 @@ def _check_symmetric(H: Matrix) -> None:
     if is_sparse(H):
         size, asymmetry = abs(H).max(), abs(H - H.T).max()
     else:
-        d, size = H.shape[0], largest_size(H)
-        step = max(2**20 // d, 1)  # a block of rows at a time: no temporary of the size of H
-        blocks = (slice(i, min(i + step, d)) for i in range(0, d, step))
+        size, blocks = largest_size(H), row_blocks(H.shape, 2**20)  # no temporary of the size of H
         asymmetry = max(largest_size(H[part, :] - H[:, part].T) for part in blocks)
     if asymmetry > (2.0**-23 if is_single(H) else 2.0**-52) ** 0.75 * size:
         raise ValueError(f"H must be symmetric, got max|H - H^T| = {asymmetry:.3g}; pass (H + H.T)/2 if meant")

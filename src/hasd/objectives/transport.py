@@ -16,7 +16,7 @@ from scipy.sparse.linalg import LinearOperator
 from .._math.arrays import largest_size, to_host
 from .._math.doubt import Doubt, Sizes, roundings, underflow_loss
 from .._math.geometry import Lp, largest_gain
-from ._operators import Matrix, Vector, as_data, as_matrix, as_point, as_scalar, is_sparse, quiet
+from ._operators import Matrix, Vector, as_data, as_matrix, as_point, as_scalar, is_sparse, quiet, row_blocks
 from ._smoothness import Smoothness
 from .base import Objective, in_precision_of
 
@@ -255,8 +255,7 @@ class SemiDual(Objective):
 
 def blocks(n: int, m: int) -> Iterator[slice]:
     """Blocks of rows that fit the cache."""
-    step = max(1, min(n, BLOCK // m))
-    return (slice(first, min(first + step, n)) for first in range(0, n, step))
+    return row_blocks((n, m), BLOCK)
 
 
 def buffer(n: int, m: int) -> npt.NDArray[np.floating]:
