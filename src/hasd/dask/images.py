@@ -14,7 +14,6 @@ not too much has to be remade, they are made anew from those after so many moves
 from __future__ import annotations
 
 import math
-from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -232,9 +231,8 @@ def _act(places: dict[Remote, tuple[int, int]], name: str, *operands: Any) -> Ac
 def _making_order(wanted: Sequence[Remote]) -> list[Remote]:
     """The values wanted, and those they are made from if not made yet, each after what it is made from."""
     needs: dict[Remote, tuple[Remote, ...]] = {}
-    queue = deque(wanted)
-    while queue:
-        remote = queue.popleft()
+    queue = list(wanted)
+    for remote in queue:  # which grows meanwhile
         if remote not in needs:
             needs[remote] = remote.on
             queue.extend(remote.on)

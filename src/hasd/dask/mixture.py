@@ -45,9 +45,8 @@ def mixture(loss: Loss | type, rows: Sequence[int]) -> Mixture:
     """The mixture for a loss on blocks with so many rows."""
     if loss is LogisticLoss or isinstance(loss, LogisticLoss):
         return Mixture(np.array(rows) / sum(rows))
-    if isinstance(loss, LogSumExpLoss | SymmetricSoftmaxLoss):
-        return Mixture(np.ones(len(rows)), LogSumExpLoss(loss.alpha))
-    return Mixture(np.ones(len(rows)))
+    outer = LogSumExpLoss(loss.alpha) if isinstance(loss, LogSumExpLoss | SymmetricSoftmaxLoss) else None
+    return Mixture(np.ones(len(rows)), outer)
 
 
 def mixes(loss: Any) -> bool:

@@ -43,10 +43,7 @@ def _materialise(A: LinearOperator) -> Vector:
     n, d = A.shape
     if d > n:
         return _materialise(A.T).T
-    M = np.empty((n, d))
-    for j, unit in enumerate(np.eye(d)):
-        M[:, j] = apply(A, unit)
-    return M
+    return np.column_stack([apply(A, unit) for unit in np.eye(d)])
 
 
 def _blocks(M: Matrix) -> Iterator[Vector]:

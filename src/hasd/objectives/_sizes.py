@@ -88,10 +88,8 @@ class MatrixSizes:
     def terms(self) -> int:
         """The most terms that a product with one row adds up."""
         A = self.matrix
-        if A is None:
-            return 1
-        if not is_sparse(A):
-            return int(A.shape[1])
+        if A is None or not is_sparse(A):
+            return 1 if A is None else int(A.shape[1])
         counts = np.diff(A.indptr) if A.format == "csr" else np.bincount(A.indices, minlength=1)
         return int(counts.max())
 

@@ -205,9 +205,8 @@ class Affine(AffineObjective):
         for rows in row_blocks(self.A.shape, LONG_BLOCK):
             part = self.A[rows].astype(np.longdouble) @ point
             z[rows] = part if self.b is None else part - self.b[rows]
-        dz = float(long.eps) * roundings(sizes.terms) * (
-            sizes.largest_product(at) + sizes.largest
-        ) + 0.5 * EPS * largest_size(z)
+        far = sizes.largest_product(at) + sizes.largest
+        dz = float(long.eps) * roundings(sizes.terms) * far + 0.5 * EPS * largest_size(z)
         value, slope = self.loss.value_and_slope(z)
         g = self.adjoint(slope) + self.ridge * to_float64(x)
         doubt = sizes.doubt(at, self.loss, len(self.A), self.ridge, self.precision, dz)

@@ -68,8 +68,7 @@ class Quadratic(Objective):
         product = eps * roundings(terms) * frobenius * at.x
         product += smallest_number(eps) * math.sqrt(at.d) * (frobenius + terms)  # what is too small, of x and products
         moved = product if image is None else math.hypot(image, 2.0 * product)
-        value = 0.5 * at.x * moved + EPS * (sums * at.x * (0.5 * at.g + 1.5 * c) + abs(at.f))
-        value += underflow_loss(at)
+        value = 0.5 * at.x * moved + EPS * (sums * at.x * (0.5 * at.g + 1.5 * c) + abs(at.f)) + underflow_loss(at)
         slope = moved + EPS * (c + at.g) + at.eps * sums * at.g
         return Doubt(value, slope, slope, image=moved)
 
