@@ -122,18 +122,18 @@ def facts(rows: Block) -> Facts:
 @quiet
 def make(rows: Block, *bundles: Bundle, acts: tuple[Act, ...]) -> Bundle:
     """New values on one block."""
-    values: list[Any] = []
+    images, values = LocalImages(rows.counted()), list[Any]()
     known = [*(bundle.values for bundle in bundles), values]
     for act in acts:
-        values.append(_perform(act, rows, known))
+        values.append(_perform(images, act, known))
     return Bundle(tuple(values))
 
 
 @quiet
 def tell(rows: Block, *bundles: Bundle, acts: tuple[Act, ...]) -> tuple[Any, ...]:
     """The answers for the client; the last bundle is the new one."""
-    known = [bundle.values for bundle in bundles]
-    return tuple(_perform(act, rows, known) for act in acts)
+    images, known = LocalImages(rows.counted()), [bundle.values for bundle in bundles]
+    return tuple(_perform(images, act, known) for act in acts)
 
 
 def make_and_tell(rows: Block, *bundles: Bundle, plan: BlockPlan) -> tuple[Bundle | None, tuple[Any, ...]]:
@@ -142,19 +142,14 @@ def make_and_tell(rows: Block, *bundles: Bundle, plan: BlockPlan) -> tuple[Bundl
     return new if plan.keep else None, tell(rows, *bundles, new, acts=plan.tell)
 
 
-def _perform(act: Act, rows: Block, known: Sequence[Sequence[Any]]) -> Any:
+def _perform(images: LocalImages, act: Act, known: Sequence[Sequence[Any]]) -> Any:
     operation: Callable[..., Any] = OPERATIONS.get(act.name) or getattr(LocalImages, act.name)
-    return operation(LocalImages(rows.counted()), *(known[which][place] for which, place in act.on), *act.arguments)
+    return operation(images, *[known[which][place] for which, place in act.on], *act.arguments)
 
 
 def _vector(value: Any) -> Vector:
     """The vector of an image, or of a point with its image."""
     return value.z if isinstance(value, Point) else value
-
-
-def _combine(images: LocalImages, *terms: Any) -> Vector:
-    *values, weights = terms
-    return images.combine(*zip(weights, map(_vector, values), strict=True))
 
 
 def _renew(images: LocalImages, origins: Small) -> Basis:
@@ -190,7 +185,6 @@ def _smoothness(images: LocalImages, p: float) -> float:
 
 
 OPERATIONS: dict[str, Callable[..., Any]] = {
-    "combine": _combine,
     "append": lambda images, basis, image: basis.append(_vector(image)),
     "renew": _renew,
     "move": lambda images, point, direction, t: images.move(point, direction, t)[0],

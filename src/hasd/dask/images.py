@@ -17,7 +17,6 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from graphlib import TopologicalSorter
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -77,7 +76,8 @@ class BlockImages(Images):
 
     def ask(self, *questions: Question, keep: bool = True) -> list[tuple[Any, ...]]:
         """One round: for every question the blocks' answers, in their order; with `keep`, new values stay there."""
-        wanted = _making_order(_remotes(r for question in questions for r in question))
+        wanted: dict[Remote, None] = {}
+        _add_in_order(wanted, _remotes(r for question in questions for r in question))
         pending = [remote for remote in wanted if remote.bundles is None]
         read = [r for remote in pending for r in remote.on if r.bundles is not None]
         made = [*read, *(r for r in wanted if r.bundles is not None)]
@@ -120,11 +120,6 @@ class BlockImages(Images):
         """A q."""
         self.objective.nprod += 1
         return Remote("multiply", q, origin=self._origin(lambda: q))
-
-    def combine(self, *terms: tuple[float, Remote]) -> Remote:
-        """The sum of c z over the terms."""
-        weights, images = zip(*terms, strict=True)
-        return Remote("combine", *images, weights)
 
     def basis(self, columns: int) -> Remote:
         """An empty basis."""
@@ -228,12 +223,9 @@ def _act(places: dict[Remote, tuple[int, int]], name: str, *operands: Any) -> Ac
     return Act(name, tuple(places[remote] for remote in _remotes(operands)), arguments)
 
 
-def _making_order(wanted: Sequence[Remote]) -> list[Remote]:
-    """The values wanted, and those they are made from if not made yet, each after what it is made from."""
-    needs: dict[Remote, tuple[Remote, ...]] = {}
-    queue = list(wanted)
-    for remote in queue:  # which grows meanwhile
-        if remote not in needs:
-            needs[remote] = remote.on
-            queue.extend(remote.on)
-    return list(TopologicalSorter(needs).static_order())
+def _add_in_order(order: dict[Remote, None], remotes: Sequence[Remote]) -> None:
+    """Add the values, and those they are made from if not made yet, each after what it is made from."""
+    for remote in remotes:
+        if remote not in order:
+            _add_in_order(order, remote.on)
+            order[remote] = None

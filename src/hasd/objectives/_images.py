@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import reduce
-from operator import iadd
 from typing import Any, Protocol
 
 import numpy as np
@@ -133,10 +131,6 @@ class Images(Protocol):
     def multiply(self, q: Vector) -> Image:
         """A q; one product."""
         return self.objective.forward(q)
-
-    def combine(self, *terms: tuple[float, Image]) -> Image:
-        """The linear combination of images: the sum of c z over the terms."""
-        return reduce(iadd, (c * z for c, z in terms))
 
     def basis(self, columns: int) -> Any:
         """An empty basis with room for so many images."""
