@@ -122,7 +122,8 @@ def facts(rows: Block) -> Facts:
 @quiet
 def make(rows: Block, *bundles: Bundle, acts: tuple[Act, ...]) -> Bundle:
     """New values on one block."""
-    images, values = LocalImages(rows.counted()), list[Any]()
+    images = LocalImages(rows.counted())
+    values: list[Any] = []
     known = [*(bundle.values for bundle in bundles), values]
     for act in acts:
         values.append(_perform(images, act, known))
