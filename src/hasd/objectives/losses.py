@@ -90,8 +90,7 @@ class SymmetricSoftmaxLoss(_Softmax):
         """The slope s = w+ - w- and the curvature (Diag(w+ + w-) - s s^T)/alpha from the weights of z_i and of -z_i.
 
         With r = exp(-2|z|/alpha) the sums and the differences of the weights are exp((|z| - max|z|)/alpha) times 1 + r
-        and 1 - r, over the sum of the former;
-        1 - r as -expm1 has no cancellation near z = 0.
+        and 1 - r, over the sum of the former; 1 - r as -expm1 has no cancellation near z = 0.
         """
         magnitude = abs(z)
         top = largest_entry(magnitude)
