@@ -11,7 +11,6 @@ from scipy.sparse.linalg import aslinearoperator
 
 import hasd
 from hasd._math.doubt import EPS, Doubt, Sizes, doubt_of_differences, doubt_of_function, roundings
-from hasd._math.geometry import norm2
 from hasd._run.oracle import Oracle
 from hasd._run.sources import BlackBox, ObjectiveSource
 from hasd.objectives import EntropicTransport, LeastSquares, Logistic, LogSumExp, Power, Quadratic, SymmetricSoftmax
@@ -171,14 +170,10 @@ def test_sizes_of_a_matrix(kind):
     A = np.array([[3.0, 4.0, 0.0], [0.0, 1.0, 0.0]])
     for scale in (1.0, 2.0**600, 2.0**-600):
         sizes = MatrixSizes(kind(scale * A), np.array([-2.0, 1.0]))
-        assert (
-            sizes.row == 5.0 * scale
-            and sizes.affine.row1 == 7.0 * scale
-            and sizes.frobenius == pytest.approx(math.sqrt(26.0) * scale)
-        )
-        assert sizes.largest == 2.0 and sizes.length == norm2(np.array([2.0, 1.0]))
+        assert sizes.norms == (5.0 * scale, 7.0 * scale, pytest.approx(math.sqrt(26.0) * scale))
+        assert sizes.affine.largest == 2.0
         assert sizes.terms == (3 if kind is np.asarray else 2)
-    assert MatrixSizes(kind(np.zeros((2, 3))), None).row == 0.0 and MatrixSizes(None, None).row == 1.0
+    assert MatrixSizes(kind(np.zeros((2, 3))), None).affine.row == 0.0 and MatrixSizes(None, None).affine.row == 1.0
 
 
 def test_roundings_grow_like_a_random_walk():

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from .._math.arrays import namespace
 from .._math.doubt import Doubt, Sizes
-from ._operators import Matrix, Vector, is_single
+from ._operators import Matrix, Vector, as_matrix, is_single, is_sparse
 from ._smoothness import Smoothness
 
 
@@ -23,16 +23,18 @@ class Objective(ABC):
     (0.5, 1, 0)
     """
 
-    ridge: float
+    ridge: float = 0.0
     """mu of the term mu/2 ||x||_2^2: f is at least mu-strongly convex in l_2."""
     dimension: int | None
     """d; None where any x will do."""
-    nprod: int
+    nprod: int = 0
     """Products with the matrix or its transpose on this instance so far."""
+    note: str = ""
+    """What the user should be told about the data."""
 
-    @abstractmethod
     def __call__(self, x: npt.ArrayLike) -> float:
         """f(x), at the price of one product."""
+        return self.value_and_grad(x)[0]
 
     @abstractmethod
     def value_and_grad(self, x: npt.ArrayLike) -> tuple[float, Vector]:
@@ -69,10 +71,26 @@ class Objective(ABC):
         return self.matrix
 
     @property
+    def row_cost(self) -> float:
+        """Entries of the matrix that a product handles for each row: all of them where it is an operator."""
+        matrix = self.matrix
+        if matrix is None:
+            return 1.0
+        return matrix.nnz / matrix.shape[0] if is_sparse(matrix) else float(matrix.shape[1])
+
+    @property
     def precision(self) -> float:
         """The machine epsilon of products with the matrix: 2^-23 where it is float32."""
         matrix = self.matrix
         return 2.0**-23 if matrix is not None and is_single(matrix) else 2.0**-52
+
+    def _check_matrix(self, given: Matrix, name: str) -> Matrix:
+        """The user's matrix, checked; where its numbers had to be converted, the note says so."""
+        matrix = as_matrix(given, name)
+        before = getattr(given, "dtype", matrix.dtype)
+        if before != matrix.dtype:
+            self.note = f"{name} was converted from {before} to {matrix.dtype}, once."
+        return matrix
 
     def counted(self) -> Self:
         """The same function on the same data, its own counter at 0: one for each run, one for each thread."""
