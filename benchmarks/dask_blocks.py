@@ -84,7 +84,7 @@ def maker(seed: int, rows: int, columns: int) -> Any:
 @contextmanager
 def counting(f: Any) -> Iterator[Any]:
     """A copy on which a run counts its rounds where we can read them; afterwards it holds no reference to itself."""
-    twin = f.counted()
+    twin = f.with_own_counter()
     twin.counted = lambda: twin
     try:
         yield twin

@@ -174,7 +174,7 @@ def test_few_rounds(monkeypatch):
     f = hasd.dask.affine(LogisticLoss(np.sign(b)), [A[:1000], A[1000:]], ridge=1e-3)
     run = hasd.minimize(f, np.ones(200), method="hasd-subspace", tol=1e-8)
     assert run.success and len(asked) <= 5 * run.nit
-    assert f.rounds == 0 and f.counted().rounds == 0  # a run counts on a copy
+    assert f.rounds == 0 and f.with_own_counter().rounds == 0  # a run counts on a copy
 
 
 def test_images_are_made_from_what_they_need_only(monkeypatch):

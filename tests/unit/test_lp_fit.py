@@ -205,7 +205,7 @@ def test_products_are_counted(q, route):
     A, b, *_ = planted(90, 5, q, seed=14)
     calls = []
 
-    def counted(matrix):
+    def with_own_counter(matrix):
         return lambda v: (calls.append(1), matrix @ v)[1]
 
     operator = LinearOperator(A.shape, matvec=counted(A), rmatvec=counted(A.T), dtype=float)

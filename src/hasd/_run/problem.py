@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol, runtime_checkable
 
+from .._math.arrays import Array
 from .._math.evaluation import Evaluation
 from .._math.geometry import Geometry, Lp
 from .capabilities import ObjectiveTraits, traits_of_objective
@@ -48,6 +49,12 @@ class Problem:
     def gain(self, e: Evaluation) -> float:
         """r(g) = ||g||_{p*}/||g||_2 at an evaluation; 1 where g = 0."""
         return self.dual_norm(e) / e.norm2 if e.norm2 > 0.0 else 1.0
+
+    def steepest(self, e: Evaluation) -> Array:
+        """The steepest-descent map at an evaluation, whose dual norm is not computed again."""
+        if type(self.geometry) is Lp:
+            return self.geometry.steepest(e.g, self.dual_norm(e))
+        return self.geometry.steepest(e.g)
 
 
 @runtime_checkable

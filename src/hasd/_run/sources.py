@@ -178,7 +178,7 @@ class ObjectiveSource(CountingSource):
 
     def __post_init__(self) -> None:
         """Count from zero, whatever the caller did with the objective before."""
-        self.objective = self.objective.counted()
+        self.objective = self.objective.with_own_counter()
         self.precision = getattr(self.objective, "precision", 0.0)  # that of products with its matrix
         # true where its data do not tell
         self.by_curvature = self.objective.doubt(Sizes(0.0, 0.0, 0.0, 0.0, 1, 0.0)) is None

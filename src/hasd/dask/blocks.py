@@ -122,7 +122,7 @@ def facts(rows: Block) -> Facts:
 @quiet
 def make(rows: Block, *bundles: Bundle, acts: tuple[Act, ...]) -> Bundle:
     """New values on one block."""
-    images = LocalImages(rows.counted())
+    images = LocalImages(rows.with_own_counter())
     values: list[Any] = []
     known = [*(bundle.values for bundle in bundles), values]
     for act in acts:
@@ -133,7 +133,7 @@ def make(rows: Block, *bundles: Bundle, acts: tuple[Act, ...]) -> Bundle:
 @quiet
 def tell(rows: Block, *bundles: Bundle, acts: tuple[Act, ...]) -> tuple[Any, ...]:
     """The answers for the client; the last bundle is the new one."""
-    images, known = LocalImages(rows.counted()), [bundle.values for bundle in bundles]
+    images, known = LocalImages(rows.with_own_counter()), [bundle.values for bundle in bundles]
     return tuple(_perform(images, act, known) for act in acts)
 
 

@@ -109,9 +109,9 @@ class BlockAffine(AffineObjective):
         charge = SAFE * self.precision  # at u = phi'(z) Fenchel-Young holds with equality: only rounding is left
         return charge * terms + penalty(v, point, self.ridge, radius, charge * A_size * u_size)
 
-    def counted(self) -> Self:
+    def with_own_counter(self) -> Self:
         """The same blocks, counters at 0."""
-        twin = super().counted()
+        twin = super().with_own_counter()
         twin.rounds = 0
         return twin
 

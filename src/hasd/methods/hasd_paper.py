@@ -117,9 +117,9 @@ class HASDPaper:
         """x+ = y - s_p(g)/(2L), an L for which Lemma 1 holds, and the factor in it due to non-finite trials."""
         geometry = problem.geometry
         if math.isnan(L):
-            L = geometry.dual_norm(y.g) / (2.0 * max(1.0, geometry.norm(y.x)))
+            L = problem.dual_norm(y) / (2.0 * max(1.0, geometry.norm(y.x)))
         L = max(L, math.ulp(0.0))  # an L that underflowed to 0 is taken for the smallest number
-        s, nonfinite, spoilt = geometry.steepest(y.g), 0, 1.0
+        s, nonfinite, spoilt = problem.steepest(y), 0, 1.0
         if is_exhausted(problem, y, 2.0 * L):
             raise Stop(Status.PRECISION)
         while nonfinite < NONFINITE_LIMIT:

@@ -19,7 +19,9 @@ class Objective(ABC):
 
     >>> from hasd.objectives import LeastSquares
     >>> f = LeastSquares([[1.0, 0.0], [0.0, 1.0]], b=[1.0, 0.0])
-    >>> f([0.0, 0.0]), f.nprod, f.counted().nprod
+    >>> f
+    LeastSquares(2 x 2)
+    >>> f([0.0, 0.0]), f.nprod, f.with_own_counter().nprod
     (0.5, 1, 0)
     """
 
@@ -31,6 +33,14 @@ class Objective(ABC):
     """Products with the matrix or its transpose on this instance so far."""
     note: str = ""
     """What the user should be told about the data."""
+
+    def __repr__(self) -> str:
+        matrix, loss = self.matrix, getattr(self, "loss", None)
+        parts = [] if matrix is None else [f"{matrix.shape[0]} x {matrix.shape[1]}"]
+        for name in ("alpha", "q", "reg", "ridge"):
+            value = getattr(self, name, getattr(loss, name, None))
+            parts += [f"{name}={value:g}"] if value else []
+        return f"{type(self).__name__}({', '.join(parts)})"
 
     def __call__(self, x: npt.ArrayLike) -> float:
         """f(x), at the price of one product."""
@@ -50,13 +60,13 @@ class Objective(ABC):
 
     @property
     def bounded_below(self) -> bool:
-        """Whether f is known to have a lower bound: no run is ever told that such an f falls without end."""
+        """Whether f is known to have a lower bound: no run reports such an f as unbounded."""
         return self.ridge > 0.0
 
     def doubt(self, at: Sizes, image: float | None = None) -> Doubt | None:
         """What value and gradient may be off by, from the data; None where they do not tell, as with an operator.
 
-        image: what the cached image was off by that this evaluation's was moved from; None where it was made from x.
+        image: the error of the cached image from which this image was computed; None where it was computed from x.
         """
         return None
 
@@ -92,7 +102,7 @@ class Objective(ABC):
             self.note = f"{name} was converted from {before} to {matrix.dtype}, once."
         return matrix
 
-    def counted(self) -> Self:
+    def with_own_counter(self) -> Self:
         """The same function on the same data, its own counter at 0: one for each run, one for each thread."""
         twin = copy.copy(self)
         twin.nprod = 0
