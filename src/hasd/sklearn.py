@@ -47,11 +47,6 @@ class _Linear(RegressorMixin, BaseEstimator):
 
     fit_intercept: bool
     tol: float
-    coef_: Array
-    intercept_: float
-    n_iter_: int
-    value_: float
-    gap_: float
 
     def predict(self, X: Any) -> Array:
         """X w + c for every row of X."""
@@ -123,8 +118,6 @@ class MinimaxRegressor(_Linear):
     >>> MinimaxRegressor().fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 0.0]).predict([[5.0]])
     array([0.5])
     """
-
-    support_: Array
 
     def __init__(self, fit_intercept: bool = True, tol: float = 1e-9) -> None:
         """Keep the parameters."""

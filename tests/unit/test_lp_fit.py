@@ -76,7 +76,7 @@ def test_certificate_away_from_the_optimum(q, route):
         fit = lp.Fit(data, lp_spaces.space_of(data), q, 1e-12, None)
         c = (x + step / q * np.random.default_rng(3).standard_normal(x.size)) * data.D / size
         z = data.image(c)
-        seen = lp.LpPoint(c, z, lp.norm(z, q))
+        seen = lp.LpPoint(c, z, lp.Lp(q).norm(z))
         fit.best = seen
         gap, true = fit.certify(seen), 1.0 - best / (seen.fun * size)
         assert fit.lower * size <= best * (1 + 1e-13)
@@ -105,7 +105,7 @@ def test_the_distance_charged_reaches_the_minimiser(q, condition, route):
     best = x * data.D / size
     for away in np.random.default_rng(23).standard_normal((20, 5)) * np.geomspace(1e-6, 10.0, 20)[:, None]:
         z = data.image(best + away)
-        seen, u = lp.LpPoint(best + away, z, lp.norm(z, q)), np.ones(60)
+        seen, u = lp.LpPoint(best + away, z, lp.Lp(q).norm(z)), np.ones(60)
         charged = fit._charges(seen, u, 1.0) - fit._charges(seen, u, 0.0)
         assert charged >= np.linalg.norm(away)
 

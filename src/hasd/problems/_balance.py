@@ -26,15 +26,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array
-from scipy.sparse.linalg import LinearOperator
 
 from .. import _inputs as inputs
-from .._math.arrays import to_host
 from .._run.record import State
 from .._run.report import Result
 from .._run.status import Status, Stop
-from ..objectives._operators import Vector, as_matrix, is_sparse, quiet
+from ..objectives._operators import Vector, is_sparse, quiet
 from ..objectives.transport import SemiDual
+from ._matrices import as_entries
 from ._scaling import MAXITER, SAME, Marginals, Solution, column_potentials, solve, stages
 from ._session import Session
 
@@ -97,19 +96,17 @@ def balance(
     matrix = _matrix(K)
     sums = Marginals.of(matrix.shape, r=r, c=c)
     problem = Balance(sums.cut(matrix), sums, inputs.number("error_tol", error_tol, least=0.0))
-    limit, obstacle = MAXITER if maxiter is None else maxiter, problem.evident_obstacle()
-    with Session("balance", ("npass", "fun"), limit, time_limit, callback, progress, disp) as session:
+    obstacle = problem.evident_obstacle()
+    with Session("balance", ("npass", "fun"), MAXITER, maxiter, time_limit, callback, progress, disp) as session:
         end, found = (None, obstacle) if obstacle is not None else problem.solve(session)
     return _result(problem, K, end, found, session)
 
 
 def _matrix(K: Any) -> Any:
     """K checked; CSR without stored zeros where it is sparse."""
-    if isinstance(K, LinearOperator):
-        raise TypeError("balance needs the entries of K: give an array or a sparse matrix, not a LinearOperator")
-    matrix = as_matrix(to_host(K), "K")
+    matrix = as_entries(K, "K", "balance needs the entries")
     if is_sparse(matrix):
-        matrix = csr_array(matrix, copy=True)
+        matrix = matrix.copy()
         matrix.sum_duplicates()
         matrix.eliminate_zeros()
     values = matrix.data if is_sparse(matrix) else matrix
@@ -146,11 +143,6 @@ class Balance:
         share = abs(one - other) / one
         return share if share > self.tie else 0.0
 
-    @property
-    def slack(self) -> float:
-        """A set of rows that lacks more proves that no scaling is within tol: what it lacks is an error twice."""
-        return self.tie + max(self.mismatch, 0.5 * self.tol)
-
     def evident_obstacle(self) -> Obstacle | None:
         """An obstacle that the data show at once: totals that differ, or a sum asked of an empty row or column."""
         one, other = self.sums.totals
@@ -168,7 +160,9 @@ class Balance:
 
     def solve(self, session: Session) -> tuple[Solution, Obstacle]:
         """Where the run ended, and what stands in the way of a scaling."""
-        dual, regs = self.dual(), stages(1.0, self.span, 0.0)
+        values = self.K.data if is_sparse(self.K) else self.K[self.K > 0.0]
+        span = math.log(float(values.max())) - math.log(float(values.min()))
+        dual, regs = self.dual(), stages(1.0, span, 0.0)
 
         def record(dual: SemiDual, before: float, state: State) -> None:
             session.note(before + dual.passes, state.grad_norm)
@@ -186,12 +180,6 @@ class Balance:
             end, found = replace(end, status=Status.PRECISION), found._replace(words=found.words or words)
         return end, found
 
-    @property
-    def span(self) -> float:
-        """log of the largest entry over the smallest."""
-        values = self.K.data if is_sparse(self.K) else self.K[self.K > 0.0]
-        return math.log(float(values.max())) - math.log(float(values.min()))
-
     @quiet
     def dual(self) -> SemiDual:
         """The costs -log K; inf where K is 0."""
@@ -207,8 +195,7 @@ class Balance:
         Sort the columns by v; J are the first k of them, I the rows with entries in J only.  r(I) <= c(J) is
         necessary, and where r(I) = c(J) nothing is left for the other rows with entries in J.
         """
-        rank = np.empty(len(v), dtype=np.int64)
-        rank[np.argsort(v)] = np.arange(len(v))
+        rank = np.argsort(np.argsort(v))
         low, high = self._reach(rank)
         inside = np.cumsum(np.bincount(high, self.sums.left, len(v)))
         room = np.cumsum(np.bincount(rank, self.sums.right, len(v)))
@@ -216,7 +203,8 @@ class Balance:
         short = inside - room
         k = int(np.argmax(short))
         lower = max(2.0 * (float(short[k]) - self.tie), 0.0)
-        if short[k] > self.slack:
+        # What a set of rows lacks is an error twice: so much proves that no scaling is within tol.
+        if short[k] > self.tie + max(self.mismatch, 0.5 * self.tol):
             return Obstacle(True, f"No scaling exists: {self._words(high <= k, rank <= k, 'only')}.", lower)
         tied = np.flatnonzero((short >= -self.tie) & (between > 0))
         if tied.size:

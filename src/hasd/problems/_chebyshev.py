@@ -32,8 +32,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import csr_array
-from scipy.sparse.linalg import LinearOperator
 
 from .. import _inputs as inputs
 from .._math.arrays import largest_size, to_host
@@ -41,10 +39,10 @@ from .._minimize import minimize
 from .._run.report import Result
 from .._run.status import Status
 from ..objectives import SymmetricSoftmax
-from ..objectives._operators import Matrix, Vector, as_data, as_matrix, is_sparse, quiet
+from ..objectives._operators import Matrix, Vector, as_data, is_sparse, quiet
 from . import _programs as programs
 from ._coordinates import Coordinates
-from ._matrices import largest_in_columns, magnitude, power_of_two, scale_columns
+from ._matrices import as_entries, largest_in_columns, magnitude, power_of_two, scale_columns
 from ._multipliers import MinimaxBound
 from ._session import Session
 
@@ -85,19 +83,15 @@ class Exchange:
 
     coordinates: Coordinates
     b: Vector
+    certificate: MinimaxBound
     tol: float  # the relative gap to reach
     session: Session
     upper: float = math.inf
     y: Vector = field(init=False)  # the best point, in coordinates
     x: Vector = field(init=False)
     r: Vector = field(init=False)  # its residuals
-    certificate: MinimaxBound = field(init=False)
     nit: int = 0  # iterations of the smoothed problem
     nlp: int = 0
-
-    def __post_init__(self) -> None:
-        """Nothing is proved yet."""
-        self.certificate = MinimaxBound(self.coordinates, self.b)
 
     @property
     def lower(self) -> float:
@@ -130,12 +124,6 @@ class Exchange:
     def roundings(self) -> Vector:
         """What each residual may be off by, from the sizes of its own terms.  A pass over A."""
         return 8.0 * 2.0**-52 * magnitude(self.coordinates.A, self.x, self.b)
-
-    @property
-    def exact(self) -> bool:
-        """Whether every residual is rounding."""
-        small = self.upper <= 1e-3 * float(np.abs(self.b).max())
-        return small and bool(np.all(np.abs(self.r) <= self.roundings()))
 
     @property
     def closed_to_rounding(self) -> bool:
@@ -193,10 +181,10 @@ def chebyshev(
     """
     A, b = _check_data(A, b)
     tol = inputs.number("gap_rtol", gap_rtol, least=0.0)
-    rounds = ROUNDS if maxiter is None else maxiter
-    with Session("chebyshev", ("fun", "lower"), rounds, time_limit, callback, progress, disp) as session:
+    with Session("chebyshev", ("fun", "lower"), ROUNDS, maxiter, time_limit, callback, progress, disp) as session:
         unit = _units(A)
-        search = Exchange(Coordinates.of(A if unit is None else scale_columns(A, unit)), b, tol, session)
+        coordinates = Coordinates.of(A if unit is None else scale_columns(A, unit))
+        search = Exchange(coordinates, b, MinimaxBound(coordinates, b), tol, session)
         session.status = _fit(search)
     return _answer(search, unit)
 
@@ -210,32 +198,30 @@ def _units(A: Matrix) -> Vector | None:
 
 def _fit(search: Exchange) -> Status:
     """Least squares, the smoothed problem, the exchange; why it ended."""
-    b, rank = search.b, search.coordinates.rank
+    b, rank, top = search.b, search.coordinates.rank, np.argmax(np.abs(search.b))
     search.look(search.coordinates.least_squares(b))
-    if search.upper > float(np.abs(b).max()):  # rows of very different lengths: x = 0 is better
+    if search.upper > abs(b[top]):  # rows of very different lengths: x = 0 is better
         search.look(np.zeros(rank))
     search.note()
-    if search.exact:
+    if search.upper <= 1e-3 * abs(b[top]) and np.all(np.abs(search.r) <= search.roundings()):
         search.session.message = "Exact fit: every residual is rounding."
         return Status.GAP
     if rank > 0:
         _smooth(search)
         return _exchange(search)
-    top = np.argmax(np.abs(b))  # A = 0: no x changes the largest |b_i|
+    # A = 0: no x changes the largest |b_i|.
     search.certificate.bound(np.array([top]), np.ones(1), np.zeros(0, dtype=int))
     return Status.GAP
 
 
 def _check_data(A: Matrix, b: npt.ArrayLike) -> tuple[Matrix, Vector]:
-    if isinstance(A, LinearOperator):
-        raise TypeError("chebyshev needs the rows of A: give an array or a sparse matrix, not a LinearOperator")
-    A = as_matrix(to_host(A), "A")
+    A = as_entries(A, "A", "chebyshev needs the rows")
     data = as_data(to_host(b), A.shape[0], "b")
     for name, values in (("A", A.data if is_sparse(A) else A), ("b", data)):
         if largest_size(values) > HUGE:
             wanted = f"entries below {HUGE:g} in size, whose squares can be computed"
             raise ValueError(f"{name} must have {wanted}; rescale it")
-    return csr_array(A) if is_sparse(A) else A, data
+    return A, data
 
 
 def _smooth(search: Exchange) -> None:
@@ -273,7 +259,7 @@ def _exchange(search: Exchange) -> Status:
     coordinates, rank, session = search.coordinates, search.coordinates.rank, search.session
     first = programs.choose_rows(coordinates, search.r, (1.0 - NEARLY) * search.upper, FIRST)
     signed, box, value, centred, stalled = programs.signed_rows(search.r, first), BOX, 0.0, False, 0
-    while search.nlp < session.maxiter:
+    while search.nlp < session.steps:
         if search.met:
             return Status.GAP
         if session.left == 0.0:

@@ -51,8 +51,10 @@ class Coordinates:
         size = np.sqrt(np.einsum("ij,ij->j", R, R))
         alive = np.flatnonzero(size > 0.0)
         _, S, order, rank = pivoted_qr(R[:, alive] / size[alive], max(n, d) * 2.0**-52)
-        if rank < alive.size and n * d <= SORTED and _has_long_rows(A):
-            size[alive], S, order, rank = _from_sorted_rows(as_dense(A)[:, alive])
+        if rank < alive.size and n * d <= SORTED:
+            longest = np.abs(as_dense(A)).max(axis=1)
+            if longest.max() > LONG * np.median(longest):
+                size[alive], S, order, rank = _from_sorted_rows(as_dense(A)[:, alive])
         kept = alive[order[:rank]]
         return cls(A, kept, S[:rank, :rank] * (size[kept] / math.sqrt(n)), alive[order[rank:]])
 
@@ -129,12 +131,6 @@ def _from_rows(A: Matrix) -> Vector:
     for rows in blocks(A, max(BLOCK, 2 * d)):
         R = scipy.linalg.qr(np.vstack((R, as_dense(rows))), mode="r", overwrite_a=True, check_finite=False)[0][:d]
     return R
-
-
-def _has_long_rows(A: Matrix) -> bool:
-    """Whether a few rows are far longer than the others."""
-    size = np.abs(as_dense(A)).max(axis=1)
-    return bool(size.max() > LONG * np.median(size))
 
 
 def _from_sorted_rows(A: Vector) -> tuple[Vector, Vector, Vector, int]:

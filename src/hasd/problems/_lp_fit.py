@@ -39,7 +39,7 @@ from scipy.sparse.linalg import LinearOperator
 
 from .. import _inputs as inputs
 from .._math.arrays import to_host
-from .._math.geometry import norm2
+from .._math.geometry import Lp, norm2
 from .._minimize import minimize
 from .._run.record import State
 from .._run.report import Result
@@ -47,7 +47,7 @@ from .._run.status import Status
 from ..objectives._operators import Matrix, Vector, apply, as_data, as_matrix, quiet
 from ..objectives.affine import Affine
 from ..objectives.losses import PowerLoss, SquareLoss
-from ._lp_spaces import Factored, LpColumns, ScaledFit, norm, space_of
+from ._lp_spaces import Factored, LpColumns, ScaledFit, space_of
 from ._matrices import power_of_two
 from ._session import Session
 
@@ -126,8 +126,7 @@ def lp_fit(
     q = inputs.number("power", power, least=2.0)
     tol = inputs.number("gap_rtol", gap_rtol, least=0.0)
     data, size = _scale_data(A, b)
-    limit = 10_000 if maxiter is None else maxiter
-    with Session("lp_fit", TRACE, limit, time_limit, callback, progress, disp) as session:
+    with Session("lp_fit", TRACE, 10_000, maxiter, time_limit, callback, progress, disp) as session:
         fit = Fit(data, space_of(data), q, tol, session, size)
         session.status, session.message = _solve(fit)
     return _answer(fit)
@@ -161,13 +160,13 @@ class Fit:
 
     def __post_init__(self) -> None:
         """Start from x = 0."""
-        self.best = LpPoint(np.zeros(self.data.D.size), -self.data.b, norm(self.data.b, self.q))
+        self.best = LpPoint(np.zeros(self.data.D.size), -self.data.b, Lp(self.q).norm(self.data.b))
 
     def descend(self, f: Affine, y: Vector, tol: float, gtol: float = 0.0, state: State | None = None) -> Any:
         """Go on minimising f, within what is left of the limits."""
         before = 0 if state is None else state.iteration
         limits: dict[str, Any] = {"tol": tol, "gtol": gtol, "time_limit": self.session.left}
-        limits["maxiter"] = before + self.session.maxiter - self.nit
+        limits["maxiter"] = before + self.session.steps - self.nit
         start = y if state is None else state.origin
         result = minimize(f, start, method=self.space.method, trace=False, resume=state, **limits)
         self.nit += result.nit - before
@@ -180,7 +179,7 @@ class Fit:
         """Evaluate a point of the space; the best point is kept."""
         c = self.space.point(y)
         z = self.data.image(c)
-        seen = LpPoint(c, z, norm(z, self.q))
+        seen = LpPoint(c, z, Lp(self.q).norm(z))
         if seen.fun < self.best.fun:
             self.best = seen
         return seen
@@ -191,11 +190,11 @@ class Fit:
 
     def least_gradient(self, power: float, size: float) -> float:
         """The size of gradient that rounding explains: that of Ax - b over size, times the curvature power - 1."""
-        return BLUR * self.data.precision * (power - 1.0) * max(1.0, norm(self.data.b, power) / size)
+        return BLUR * self.data.precision * (power - 1.0) * max(1.0, Lp(power).norm(self.data.b) / size)
 
     def rounding(self) -> float:
         """What rounding may change the residuals of the best point by; one product."""
-        return BLUR * self.data.precision * norm(self.data.magnitude(self.best.c), self.q)
+        return BLUR * self.data.precision * Lp(self.q).norm(self.data.magnitude(self.best.c))
 
     def certify(self, seen: LpPoint) -> float:
         """The bound from a Newton step in the dual at that point; the relative gap that is left."""
@@ -219,7 +218,7 @@ class Fit:
     def _bound(self, seen: LpPoint, u: Vector) -> float:
         """Keep what u, projected onto A^T u = 0, proves, if it is the best bound so far; the charges in it."""
         for _ in range(PASSES):
-            u = u / norm(u, self.q / (self.q - 1.0))
+            u = u / Lp(self.q).dual_norm(u)
             left, blur = norm2(self.data.adjoint(u)), BLUR * self.data.precision * math.sqrt(seen.c.size) * norm2(u)
             if left <= BLUR * blur:
                 charges = self._charges(seen, u, left + blur)
@@ -250,10 +249,10 @@ def _solve(fit: Fit) -> tuple[Status, str]:
         fit.note(fit.q)
         return Status.CONVERGED, CERTIFIED
     if y.size == 0:
-        return Status.PRECISION, SHORT
+        return Status.PRECISION, SHORT.format(Status.PRECISION.message, fit.gap)
     power = 4.0
     while power < fit.q:
-        size = norm(seen.z, power)
+        size = Lp(power).norm(seen.z)
         f = fit.space.objective(PowerLoss(power), size)
         y = fit.descend(f, y / size, ROUGH, fit.least_gradient(power, size)).x * size
         seen = fit.look(y)
@@ -277,7 +276,8 @@ def _finish(fit: Fit, y: Vector, size: float) -> tuple[Status, str]:
         if status is not Status.CONVERGED or gtol <= least or fit.charged:  # gtol <= least: the gradient is rounding
             break
         gtol = max(norm2(result.jac) * min(max(0.5 * math.sqrt(fit.tol / gap), 1e-3), 0.3), least)
-    return Status.PRECISION if status is Status.CONVERGED else status, SHORT
+    status = Status.PRECISION if status is Status.CONVERGED else status
+    return status, SHORT.format(status.message, fit.gap)
 
 
 def _scale_data(A: Matrix, b: npt.ArrayLike) -> tuple[ScaledFit, float]:
@@ -301,7 +301,7 @@ def _answer_point(fit: Fit) -> tuple[Vector, Vector]:
         other = apply(data.given, short) - b
         data.nprod += 1
         # Columns of very different size: rounding may spoil the projection.
-        if norm(other, fit.q) <= norm(residual, fit.q) + fit.rounding() * fit.size:
+        if Lp(fit.q).norm(other) <= Lp(fit.q).norm(residual) + fit.rounding() * fit.size:
             return short, other
     return x, residual
 
@@ -310,15 +310,12 @@ def _answer(fit: Fit) -> Result:
     """The result in the units of the data; the value, and success, are those of the x handed back."""
     session = fit.session
     x, residual = _answer_point(fit)
-    fun = norm(residual, fit.q)
+    fun = Lp(fit.q).norm(residual)
     lower = min(fit.lower * fit.size, fun)
-    kept = session.message != EXACT or fun <= 4.0 * fit.rounding() * fit.size
-    if not kept or (
-        session.message == CERTIFIED and fun - lower > fit.tol * fun
-    ):  # x may have lost digits to underflow
-        session.status, session.message = Status.PRECISION, SHORT
-    if session.message == SHORT:
-        session.message = SHORT.format(session.status.message, 1.0 - lower / fun)
+    open_again = session.message == CERTIFIED and fun - lower > fit.tol * fun
+    if open_again or (session.message == EXACT and fun > 4.0 * fit.rounding() * fit.size):
+        # x may have lost digits to underflow.
+        session.status, session.message = Status.PRECISION, SHORT.format(Status.PRECISION.message, 1.0 - lower / fun)
     if not (math.isfinite(fun) and np.isfinite(x).all()):
         fun = math.inf
         session.status, session.message = Status.NONFINITE, "x or Ax - b overflows at the answer: rescale A or b."

@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.linalg
 import scipy.sparse.linalg
-from scipy.sparse.linalg import LinearOperator, lsmr
+from scipy.sparse.linalg import LinearOperator, aslinearoperator, lsmr
 
 from .._math.evaluation import Evaluation
 from .._math.geometry import norm2
@@ -63,10 +63,8 @@ class ScaledFit(Affine):
             products = A.shape[1] if _can_factor(A) else 1
             A = apply(A, np.eye(A.shape[1])) if _can_factor(A) else A
         D = np.minimum(column_sizes(A), 2.0**1023)
-        self.lift = np.clip(D, 1.0 / FAR, FAR) / D
-        if isinstance(A, LinearOperator):
-            self.lift = np.ones_like(D)
-        elif np.any(self.lift != 1.0):
+        self.lift = np.ones_like(D) if isinstance(A, LinearOperator) else np.clip(D, 1.0 / FAR, FAR) / D
+        if np.any(self.lift != 1.0):
             A = scale_columns(A, self.lift)
         super().__init__(SquareLoss(), A, b)
         self.D, self.nprod = D * self.lift, products
@@ -133,13 +131,10 @@ class LpColumns:
 
     def leftover(self, root: Vector | None, t: Vector, tol: float) -> Vector:
         """t minus its projection onto the range of root A D^-1: LSMR lowers what it leaves of A^T at every step."""
-        data, scale = self.data, 1.0 if root is None else root
-        operator = LinearOperator(
-            (t.size, data.D.size),
-            matvec=lambda w: scale * data.forward(w),
-            rmatvec=lambda s: data.adjoint(scale * s),
-            dtype=np.float64,
-        )
+        shape, data = (t.size, self.data.D.size), self.data
+        operator = LinearOperator(shape, matvec=data.forward, rmatvec=data.adjoint, dtype=np.float64)
+        if root is not None:
+            operator = aslinearoperator(scipy.sparse.diags_array(root)) @ operator
         return t - operator @ lsmr(operator, t, atol=tol, btol=0.0, conlim=0.0, maxiter=PROJECTION)[0]
 
 
@@ -147,18 +142,13 @@ class LpColumns:
 class Factored:
     """A D^-1 = Q T, T = R on independent columns; y = T c.  Q is orthonormal, whatever the condition of A."""
 
-    basis: Basis  # the columns of Q
+    Q: Vector
     T: Vector
     kept: Vector  # the independent columns
     b: Vector
     sigma: float  # the least singular value of R
     method: LpNewton
     loose: float = 0.0  # a second projection costs nothing beside the first
-
-    @property
-    def Q(self) -> Vector:
-        """n x rank."""
-        return self.basis.columns
 
     @classmethod
     def of(cls, data: ScaledFit) -> Factored:
@@ -171,7 +161,7 @@ class Factored:
             T = S[:rank, np.argsort(order)]
         sigma = float(np.linalg.svd(T[:, kept], compute_uv=False).min(initial=math.inf))
         basis = Basis.from_parts(Q, rank)
-        return cls(basis, T, kept, data.b, sigma, LpNewton(basis=basis, memory=max(4, rank)))
+        return cls(basis.columns, T, kept, data.b, sigma, LpNewton(basis=basis, memory=max(4, rank)))
 
     def objective(self, loss: Loss, size: float) -> Affine:
         """phi((Qy - b)/size) as a function of y/size."""
@@ -256,9 +246,3 @@ def column_sizes(A: Matrix) -> Vector:
     if is_sparse(A):
         return tops * power_of_two(scipy.sparse.linalg.norm(scale_columns(A, 1.0 / tops), axis=0))
     return tops * power_of_two(np.sqrt(sum(np.sum((rows / tops) ** 2, axis=0) for rows in blocks(A))))
-
-
-def norm(z: Vector, q: float) -> float:
-    """||z||_q without over- or underflow."""
-    top = float(np.abs(z).max())
-    return top * float(np.sum(np.abs(z / top) ** q)) ** (1.0 / q) if 0.0 < top < math.inf else top

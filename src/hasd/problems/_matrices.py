@@ -1,4 +1,4 @@
-"""What minimax and l_q fits do with A: blocks of rows, columns scaled by powers of two, rank, rounding in Ax - b."""
+"""What the problems do with a matrix: blocks of rows, columns scaled by powers of two, rank, rounding in Ax - b."""
 
 from __future__ import annotations
 
@@ -7,11 +7,21 @@ from collections.abc import Iterator
 import numpy as np
 import scipy.linalg
 import scipy.sparse
+from scipy.sparse.linalg import LinearOperator
 
-from ..objectives._operators import Matrix, Vector, is_sparse
+from .._math.arrays import to_host
+from ..objectives._operators import Matrix, Vector, as_matrix, is_sparse
 
 BLOCK = 4096
 """Rows taken at a time where a temporary of the size of A would be made."""
+
+
+def as_entries(A: Matrix, name: str, need: str) -> Matrix:
+    """A checked, as a dense array or in CSR format; an operator, which has no entries, is refused."""
+    if isinstance(A, LinearOperator):
+        raise TypeError(f"{need} of {name}: give an array or a sparse matrix, not a LinearOperator")
+    A = as_matrix(to_host(A), name)
+    return scipy.sparse.csr_array(A) if is_sparse(A) else A
 
 
 def blocks(A: Matrix, step: int = BLOCK) -> Iterator[Matrix]:

@@ -35,7 +35,6 @@ PROVED = 1.0 - 2.0**-40
 """A bound that keeps less than this part of what its multipliers promise is tried again with more rows."""
 TOLD = 10
 """Rounds of the search for rows on which all columns are independent."""
-NONE = np.zeros(0, dtype=int)
 TINIEST = 2.0**-1070
 """More than a product's operations lose to underflow."""
 
@@ -145,7 +144,7 @@ class MinimaxBound:
             self.ignored = before
 
 
-def dual(columns: Vector, weights: Vector, b: Vector, ignored: Vector = NONE) -> MultiplierProblem | None:
+def dual(columns: Vector, weights: Vector, b: Vector, ignored: Vector = ()) -> MultiplierProblem | None:
     """The nearest weights with columns^T weights = 0, the ignored columns aside, and what they prove; None if none.
 
     `columns` are rows of A.  The weights are sums high + low of two float64, and what they leave of columns^T weights
@@ -201,9 +200,7 @@ def reach(columns: Vector, b: Vector, top: float) -> Vector:
     far = np.full(columns.shape[1], math.inf)
     seen, which = np.flatnonzero(columns.any(axis=0)), pivots(columns)
     d = seen.size
-    if which.size < d or d == 0:
-        return far
-    block = _equilibrate(columns[np.ix_(which, seen)])
+    block = _equilibrate(columns[np.ix_(which, seen)]) if 0 < d <= which.size else None
     if block is None:
         return far
     S, up, across = block
@@ -238,15 +235,13 @@ def image(columns: Vector, high: Vector, low: Vector) -> tuple[Vector, Vector]:
     Products and their sums in pairs, level by level, with what each rounding takes (Ogita, Rump & Oishi 2005, Dot2):
     that is at most levels + 2 times 2^-52 of the sizes, and is itself added plainly, two additions a level.
     """
-    s, small = _product(columns, high[:, None])
-    small = small + columns * low[:, None]
-    levels = 0
-    while len(s) > 1:
-        if len(s) % 2:
-            s, small = (np.vstack((part, np.zeros((1, s.shape[1])))) for part in (s, small))
+    levels = (len(columns) - 1).bit_length()
+    s, taken = _product(columns, high[:, None])
+    empty = np.zeros((2**levels - len(s), s.shape[1]))  # rows that make the pairs whole
+    s, small = np.vstack((s, empty)), np.vstack((taken + columns * low[:, None], empty))
+    for _ in range(levels):
         s, taken = _sum(s[::2], s[1::2])
         small = small[::2] + small[1::2] + taken
-        levels += 1
     error = (levels + 2) ** 2 * 2.0**-103 * (np.abs(columns).T @ np.abs(high))
     return s[0] + small[0], error + np.where(columns.any(axis=0), len(high) * TINIEST, 0.0)
 
@@ -279,8 +274,6 @@ def pivots(columns: Vector) -> Vector:
     columns can be used, however ill-conditioned.
     """
     seen = columns.any(axis=0)
-    if not seen.any():
-        return np.zeros(0, dtype=int)
     return np.argsort(scipy.linalg.lu(columns[:, seen], p_indices=True)[0])[: np.count_nonzero(seen)]
 
 

@@ -25,7 +25,6 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.linalg
 import scipy.sparse
-import scipy.sparse.linalg
 from scipy.optimize import linprog
 
 from ..objectives._operators import Matrix, Vector, is_sparse
@@ -74,23 +73,13 @@ def _telling_rows(coordinates: Coordinates, r: Vector, above: float, count: int)
     if found.size <= count:
         return found
     order = found[np.argsort(-size[found], kind="stable")]
+    if is_sparse(coordinates.A) or coordinates.rank > PIVOTED:
+        return order[:count]
     if order.size > CANDIDATES:
         others = np.random.default_rng(0).choice(order.size - count, CANDIDATES - count, replace=False)
-        order = np.concatenate((order[:count], order[count + np.sort(others)])) if count < CANDIDATES else order[:count]
-    Q = coordinates.rows(order)
-    if is_sparse(Q) or Q.shape[1] > PIVOTED:
-        return order[:count]
-    return order[_distinct_rows(Q * (size[order] - above)[:, None], count)]
-
-
-def _distinct_rows(weighted: Vector, count: int) -> Vector:
-    """Positions of so many rows: the pivots of a QR factorisation, then those of the rows left, and so on."""
-    left, taken = np.arange(len(weighted)), np.zeros(0, dtype=int)
-    while taken.size < count and left.size:
-        pivots = scipy.linalg.qr(weighted[left].T, mode="r", pivoting=True, check_finite=False)[1]
-        new = left[pivots[: min(weighted.shape[1], count - taken.size)]]
-        taken, left = np.concatenate((taken, new)), np.setdiff1d(left, new)
-    return taken
+        order = np.concatenate((order[:count], order[count + np.sort(others)]))
+    weighted = coordinates.rows(order) * (size[order] - above)[:, None]
+    return order[scipy.linalg.qr(weighted.T, mode="r", pivoting=True, check_finite=False)[1][:count]]
 
 
 def signed_rows(r: Vector, rows: Vector) -> Vector:
@@ -106,13 +95,13 @@ class Vertex:
     value: float  # t
     weights: Vector  # signed multipliers of the rows, not yet projected
     slack: Vector  # t - s_i (<q_i, step> + r_i)
-    lengths: Vector  # ||q_i||
+    Q: Matrix  # the rows
 
     @property
     def support(self) -> Vector:
         """The rows that carry it: those with a large weight, or a large weight times length."""
         weight = np.abs(self.weights)
-        pull = weight * self.lengths
+        pull = weight * np.sqrt((self.Q * self.Q).sum(axis=1))
         return np.flatnonzero((weight > ACTIVE * weight.max(initial=0.0)) | (pull > ACTIVE * pull.max(initial=0.0)))
 
     def is_unique(self, box: float) -> bool:
@@ -127,23 +116,17 @@ def find_vertex(Q: Matrix, r: Vector, s: Vector, box: float, time_limit: float =
     turned = scipy.sparse.hstack((scale_columns(Q.T, s), one, -one), format="csr")
     cost = np.concatenate((-s * r, np.full(2 * d, box)))
     mass = np.concatenate((np.ones(n), np.zeros(2 * d)))[None, :]
-    options: dict[str, float] = {"primal_feasibility_tolerance": FEASIBLE, "dual_feasibility_tolerance": FEASIBLE}
-    if math.isfinite(time_limit):
-        options["time_limit"] = max(time_limit, 0.0)
+    options = dict.fromkeys(("primal_feasibility_tolerance", "dual_feasibility_tolerance"), FEASIBLE)
+    options["time_limit"] = time_limit
     methods = ("highs-ds", "highs-ipm") if d < MANY else ("highs-ipm", "highs-ds")
     for method in methods:
         res = linprog(cost, A_ub=mass, b_ub=[1.0], A_eq=turned, b_eq=np.zeros(d), method=method, options=options)
         if res.status == 0:
             step, value = res.eqlin.marginals, -float(res.ineqlin.marginals[0])
-            return Vertex(step, value, s * res.x[:n], value - s * (Q @ step + r), lengths(Q))
+            return Vertex(step, value, s * res.x[:n], value - s * (Q @ step + r), Q)
         if res.status == 1:  # out of time
             return None
     return None
-
-
-def lengths(Q: Matrix) -> Vector:
-    """The l_2 norms of rows."""
-    return scipy.sparse.linalg.norm(Q, axis=1) if is_sparse(Q) else np.linalg.norm(Q, axis=1)
 
 
 def polishing_step(Q: Matrix, r: Vector, s: Vector) -> Vector:
@@ -177,7 +160,7 @@ def find_centre(Q: Matrix, r: Vector, box: float, time_limit: float = math.inf) 
         point, slack, dual = point + far * move, slack + far * along, dual + INSIDE * _way(dual, turn) * turn
     off = np.abs(Q @ point[:d] + r)
     value = float(off.max())
-    return Vertex(point[:d], value, dual[:n] - dual[n : 2 * n], value - off, lengths(Q))
+    return Vertex(point[:d], value, dual[:n] - dual[n : 2 * n], value - off, Q)
 
 
 class CentreNewton:
@@ -227,4 +210,4 @@ def _normal(Q: Matrix, weights: Vector) -> Vector:
 def _way(values: Vector, change: Vector) -> float:
     """How far positive values can go along a change, at most 1."""
     falling = change < 0.0
-    return min(1.0, float((-values[falling] / change[falling]).min(initial=1.0)))
+    return float((-values[falling] / change[falling]).min(initial=1.0))

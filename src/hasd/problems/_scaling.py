@@ -237,7 +237,7 @@ def solve(dual: SemiDual, v: Vector, regs: Sequence[float], tol: float, session:
         here = oracle.source.objective  # type: ignore[attr-defined]
         start = oracle.evaluate(np.zeros_like(v))
         oracle.deadline = session.deadline
-        steps = session.maxiter - nit if last else min(STAGE_STEPS, session.maxiter - nit)
+        steps = session.steps - nit if last else min(STAGE_STEPS, session.steps - nit)
         within = stopping.Tolerances(0.0, tol if last else max(tol, STAGE_ERROR), Bounds(None, 0.0))
         problem = Problem(oracle, Weighted(here.root))
         watch = loop.Watch(partial(record, here, before), None, (within, stopping.iterations(steps)))
@@ -247,10 +247,10 @@ def solve(dual: SemiDual, v: Vector, regs: Sequence[float], tol: float, session:
         nit += outcome.state.iteration
         if status in (Status.TIME, Status.UNBOUNDED, Status.CALLBACK):
             break
-        if nit >= session.maxiter and reg != regs[-1]:  # later stages were not reached, however this one ended
+        if nit >= session.steps and reg != regs[-1]:  # later stages were not reached, however this one ended
             status = Status.MAXITER
             break
-        if status is Status.MAXITER and nit < session.maxiter:  # the stage's own limit: hand over to the next
+        if status is Status.MAXITER and nit < session.steps:  # the stage's own limit: hand over to the next
             status = Status.CONVERGED
     if here.reg != dual.reg:  # one more pass, at the reg asked for
         before, here, x = before + here.passes, dual.at(dual.reg, v), np.zeros_like(v)

@@ -25,7 +25,8 @@ class Session:
 
     name: str
     columns: tuple[str, ...]  # of the trace, after the seconds
-    maxiter: float
+    most: int  # iterations where the caller sets no limit
+    maxiter: float | None
     time_limit: float | None
     callback: Callable[..., Any] | None
     progress: bool
@@ -37,7 +38,7 @@ class Session:
 
     def __post_init__(self) -> None:
         """Refuse limits that are none and what cannot be called; open the bar where one is wanted."""
-        self.maxiter = inputs.count("maxiter", self.maxiter, least=0)
+        self.steps = inputs.count("maxiter", self.most if self.maxiter is None else self.maxiter, least=0)
         self.deadline = self.began + inputs.seconds(self.time_limit)
         if self.callback is not None:
             inputs.callback(self.callback)

@@ -102,14 +102,20 @@ def transport(
     >>> round(res.cost, 6)
     0.25
     """
-    problem = _problem(C, a, b, reg)
+    cost = as_costs(C)
+    marginals = Marginals.of(cost.shape, a=a, b=b)
+    cost = marginals.cut(cost)
+    low, high = float(cost.min()), float(cost.max())
+    if not math.isfinite(high - low):
+        raise ValueError("C must have a finite range, but max C - min C overflows")
+    dual = SemiDual(cost, marginals.left, marginals.right, inputs.number("reg", reg, least=0.0, strict=True))
+    problem = Transport(dual, max(abs(low), abs(high)), marginals)
     tol = inputs.number("error_tol", error_tol, least=0.0)
-    regs = stages(problem.dual.reg, problem.span, problem.scale)
-    v = regs[0] * np.log(problem.dual.b)
+    regs = stages(dual.reg, high - low, problem.scale)
+    v = regs[0] * np.log(dual.b)
     if x0 is not None:
         regs, v = regs[-1:], problem.warm_start(x0, regs[-1])
-    limit = MAXITER if maxiter is None else maxiter
-    with Session("transport", TRACE, limit, time_limit, callback, progress, disp) as session:
+    with Session("transport", TRACE, MAXITER, maxiter, time_limit, callback, progress, disp) as session:
         end = problem.solve(v, regs, tol, session)
     return _result(problem, end, session)
 
@@ -119,7 +125,6 @@ class Transport:
     """The checked problem: rows and columns without mass are left out of the dual, and the mass is 1 there."""
 
     dual: SemiDual
-    span: float  # max C - min C
     scale: float  # max |C|
     marginals: Marginals
 
@@ -173,18 +178,6 @@ class Transport:
         session.note(fun, lower, state.grad_norm, dual.reg, before + dual.passes)
 
 
-def _problem(C: Any, a: Any, b: Any, reg: Any) -> Transport:
-    """The checked problem."""
-    cost = as_costs(C)
-    marginals = Marginals.of(cost.shape, a=a, b=b)
-    cost = marginals.cut(cost)
-    low, high = float(cost.min()), float(cost.max())
-    if not math.isfinite(high - low):
-        raise ValueError("C must have a finite range, but max C - min C overflows")
-    dual = SemiDual(cost, marginals.left, marginals.right, inputs.number("reg", reg, least=0.0, strict=True))
-    return Transport(dual, high - low, max(abs(low), abs(high)), marginals)
-
-
 @quiet
 def _column_levels(dual: SemiDual, u: Vector, columns: Vector) -> Vector:
     """reg log sum_i exp((u_i - C_ij)/reg): a Sinkhorn step on these columns is v = reg log b minus this."""
@@ -196,9 +189,13 @@ def _column_levels(dual: SemiDual, u: Vector, columns: Vector) -> Vector:
 
 
 @dataclass(frozen=True)
-class Rounded:
-    """The plan of a pass, whose rows sum to a, rounded to the marginals: P diag(keep) + missing given^T."""
+class Plan:
+    """``res.plan()``, made when it is asked for: P diag(keep) + missing given^T, which has the marginals a and b.
 
+    P is the plan of a pass, whose rows sum to a.
+    """
+
+    problem: Transport
     end: Solution
     keep: Vector  # min(b_j / column sum, 1)                      Altschuler et al., Algorithm 2, line 3
     missing: Vector  # what the rows lack after that, over the sum  line 5
@@ -206,13 +203,13 @@ class Rounded:
 
     @classmethod
     @quiet
-    def of(cls, end: Solution) -> Rounded:
+    def of(cls, problem: Transport, end: Solution) -> Plan:
         """Lines 1 and 2, for the rows, change nothing: the row sums are a."""
         a, b, column = end.dual.a, end.dual.b, end.found.column
         keep = np.where(column > b, b / column, 1.0)
         missing = np.maximum(a - end.dual.times(end.x, end.found, keep), 0.0)
-        total = float(missing.sum())
-        return cls(end, keep, missing / total if total > 0.0 else missing, np.maximum(b - keep * column, 0.0))
+        total = float(missing.sum()) or 1.0
+        return cls(problem, end, keep, missing / total, np.maximum(b - keep * column, 0.0))
 
     @quiet
     def blocks(self) -> Iterator[tuple[slice, npt.NDArray[np.floating]]]:
@@ -238,19 +235,11 @@ class Rounded:
             entropy += float(np.vdot(P, np.log(np.maximum(P, 1e-300))))
         return cost, entropy
 
-
-@dataclass(frozen=True)
-class Plan:
-    """``res.plan()``: made when it is asked for."""
-
-    rounded: Rounded
-    problem: Transport
-
     def __call__(self) -> npt.NDArray[np.float64]:
         """The plan with exactly the marginals a and b."""
         rows, columns, shape = self.problem.marginals.rows, self.problem.marginals.columns, self.problem.marginals.shape
         P = np.zeros(shape)
-        for here, block in self.rounded.blocks():
+        for here, block in self.blocks():
             if columns.size == shape[1]:
                 P[rows[here]] = block
             else:
@@ -267,8 +256,8 @@ def _result(problem: Transport, end: Solution, session: Session) -> Result:
     """The potentials of the whole problem and what they certify."""
     dual, mass = problem.dual, problem.mass
     u, v = end.dual.potentials(end.x, end.found)
-    rounded = Rounded.of(end)
-    cost, entropy = rounded.values()
+    plan = Plan.of(problem, end)
+    cost, entropy = plan.values()
     fun = problem.in_units(cost + dual.reg * entropy)
     full_u, full_v = problem.marginals.spread(u + dual.reg * math.log(mass), v)
     # A plan exists, so the dual is bounded: a run that seems unbounded shows rounding.
@@ -280,7 +269,7 @@ def _result(problem: Transport, end: Solution, session: Session) -> Result:
         x=np.concatenate((full_u, full_v)),
         u=full_u,
         v=full_v,
-        plan=Plan(rounded, problem),
+        plan=plan,
         cost=mass * cost,
         fun=fun,
         lower=min(problem.in_units(certified_bound(dual, u, v, problem.scale)), fun),
