@@ -179,7 +179,12 @@ def chebyshev(
     >>> res.x, res.fun, res.active, res.signs
     (array([2.5]), 2.5, array([0, 2]), array([ 1., -1.]))
     """
-    A, b = _check_data(A, b)
+    A = as_entries(A, "A", "chebyshev needs the rows")
+    b = as_data(to_host(b), A.shape[0], "b")
+    for name, values in (("A", A.data if is_sparse(A) else A), ("b", b)):
+        if largest_size(values) > HUGE:
+            wanted = f"entries below {HUGE:g} in size, whose squares can be computed"
+            raise ValueError(f"{name} must have {wanted}; rescale it")
     tol = inputs.number("gap_rtol", gap_rtol, least=0.0)
     with Session("chebyshev", ("fun", "lower"), ROUNDS, maxiter, time_limit, callback, progress, disp) as session:
         unit = _units(A)
@@ -212,16 +217,6 @@ def _fit(search: Exchange) -> Status:
     # A = 0: no x changes the largest |b_i|.
     search.certificate.bound(np.array([top]), np.ones(1), np.zeros(0, dtype=int))
     return Status.GAP
-
-
-def _check_data(A: Matrix, b: npt.ArrayLike) -> tuple[Matrix, Vector]:
-    A = as_entries(A, "A", "chebyshev needs the rows")
-    data = as_data(to_host(b), A.shape[0], "b")
-    for name, values in (("A", A.data if is_sparse(A) else A), ("b", data)):
-        if largest_size(values) > HUGE:
-            wanted = f"entries below {HUGE:g} in size, whose squares can be computed"
-            raise ValueError(f"{name} must have {wanted}; rescale it")
-    return A, data
 
 
 def _smooth(search: Exchange) -> None:

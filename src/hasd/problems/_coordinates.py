@@ -42,7 +42,8 @@ class Coordinates:
         """The factor, and the columns it keeps."""
         n, d = A.shape
         if is_sparse(A) or n * d * d > AFFORDABLE:
-            size = np.sqrt(sum(np.asarray((rows * rows).sum(axis=0), dtype=np.float64) for rows in blocks(A)) / n)
+            squares = sum((rows * rows).sum(axis=0, dtype=np.float64) for rows in blocks(A))
+            size = np.sqrt(np.ravel(squares) / n)
             kept = np.flatnonzero(size > 0.0)
             return cls(A, kept, size[kept], kept[:0])
         R = _from_squares(A)

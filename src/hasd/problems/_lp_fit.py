@@ -30,7 +30,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -152,7 +151,7 @@ class Fit:
     size: float = 1.0  # of b
     best: LpPoint = field(init=False)  # so far; 0 at first, which is always an answer
     lower: float = 0.0
-    u: Vector = field(default_factory=partial(np.zeros, 0))  # whose bound that is
+    u: Vector = field(default_factory=lambda: np.zeros(0))  # whose bound that is
     charges: float = 0.0  # what was taken off the last bound
     nit: int = 0
     nfev: int = 0
