@@ -99,7 +99,7 @@ def count_headers(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """Counts, for the file that is being read, how many of those checks it has passed."""
     passed: Counter[str] = Counter()
 
-    def with_own_counter(check: Callable[..., Any]) -> Callable[..., Any]:
+    def counted(check: Callable[..., Any]) -> Callable[..., Any]:
         def run(*args: Any, **options: Any) -> Any:
             out = check(*args, **options)
             passed["header"] += 1

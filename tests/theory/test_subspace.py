@@ -294,7 +294,7 @@ def test_counted_products_are_those_that_were_made():
     made = [0]
     dense = np.random.default_rng(15).standard_normal((60, 30))
 
-    def with_own_counter(matrix):
+    def counted(matrix):
         def product(v):
             made[0] += 1
             return matrix @ v

@@ -203,7 +203,7 @@ def test_products_are_counted(q, route):
     A, b, *_ = planted(90, 5, q, seed=14)
     calls = []
 
-    def with_own_counter(matrix):
+    def counted(matrix):
         return lambda v: (calls.append(1), matrix @ v)[1]
 
     operator = LinearOperator(A.shape, matvec=counted(A), rmatvec=counted(A.T), dtype=float)
