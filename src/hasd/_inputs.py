@@ -89,7 +89,7 @@ def geometry(p: Any, default: float) -> Geometry:
 
 def source(fun: Any, jac: Any, args: Any, x0: Array, mu: float = 0.0) -> Source:
     """The function, from one of our objectives or from callables in SciPy's conventions."""
-    if hasattr(fun, "value_and_grad") and hasattr(fun, "counted"):
+    if hasattr(fun, "value_and_grad") and hasattr(fun, "with_own_counter"):
         if jac is not None:
             raise TypeError("jac must not be given with an objective: it brings its own gradient")
         if not (args is None or (isinstance(args, tuple | list) and not args)):

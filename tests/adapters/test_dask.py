@@ -252,7 +252,7 @@ def test_threads_give_the_same_numbers_whatever_their_order():
 
 def test_threads_where_they_help(monkeypatch):
     monkeypatch.setattr("hasd.dask.pools.WORTH", 1000)
-    monkeypatch.setattr("hasd.dask.data.processors", lambda: 2)
+    monkeypatch.setattr("hasd.dask.build.processors", lambda: 2)
     small = hasd.dask.affine(SquareLoss(), np.eye(4), np.ones(4))
     large = hasd.dask.affine(SquareLoss(), np.ones((600, 600)), np.ones(600))
     asked = hasd.dask.affine(SquareLoss(), np.eye(4), np.ones(4), threads=3)
