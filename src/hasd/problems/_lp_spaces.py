@@ -200,7 +200,8 @@ class LpNewton(HASDSubspace):
     basis: Basis = field(kw_only=True, repr=False)
     keeps_images: ClassVar[bool] = False
 
-    def finish(self, problem: Problem, e: Evaluation) -> Evaluation:
+    @staticmethod
+    def finish(problem: Problem, e: Evaluation) -> Evaluation:
         """Nothing is evaluated anew: `Fit.look` computes the answer from the data."""
         return e
 
