@@ -11,7 +11,7 @@ from typing import Any
 
 from . import _inputs as inputs
 from . import _scipy_style as scipy_style
-from ._checks import check_flag, check_word, parameters, unknown_name_message
+from ._checks import check_flags, check_words, parameters, unknown_name_message
 from ._math.arrays import Array, convert_like, to_float64
 from ._math.evaluation import Evaluation
 from ._resume import checkpoint as checkpoints
@@ -158,10 +158,8 @@ def minimize(
     tol = default_tol if tol is None else inputs.number("tol", tol, least=0.0)
     gtol = 0.0 if gtol is None else inputs.number("gtol", gtol, least=0.0)
     limit, budget, seconds = inputs.limits(maxiter, maxfun, time_limit)
-    check_flag("progress", progress)
-    check_flag("disp", disp)
-    check_word("goal", goal, ("value", "gradient"))
-    check_word("interrupt", interrupt, ("raise", "return"))
+    check_flags(progress=progress, disp=disp)
+    check_words(goal=(goal, ("value", "gradient")), interrupt=(interrupt, ("raise", "return")))
     gaps = inputs.bounds(gap_tol, radius, problem, images)
     rows = inputs.rows(trace)
     path, every = (None, 0) if checkpoint is None else inputs.checkpoint(checkpoint, checkpoint_every)
