@@ -12,5 +12,5 @@ def extend(objective: Objective, mixin: type, **fields: Any) -> Any:
     kind = type(objective)
     extended: Any = type(f"{mixin.__name__}{kind.__name__}", (mixin, kind), {})
     twin = extended.__new__(extended)
-    vars(twin).update(vars(objective.counted()), **fields)
+    vars(twin).update(vars(objective.with_own_counter()), **fields)
     return twin

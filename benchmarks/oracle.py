@@ -53,7 +53,8 @@ class Watched:
     def __init__(self, problem: Problem, goal: float, cap: float):
         """Nothing is evaluated yet; the clock starts here."""
         self.problem = problem
-        self.objective: Any = problem.objective.counted() if problem.black_box else with_hessian(problem.objective)
+        f = problem.objective
+        self.objective: Any = f.with_own_counter() if problem.black_box else with_hessian(f)
         self.goal = goal
         self.cap = cap
         self.evaluations = 0

@@ -52,7 +52,7 @@ class Reference:
 
 def find(problem: Problem, cache: Path | None = None, key: str = "") -> Reference:
     """The reference of a problem, from the cache where it is there and still fits."""
-    f, x0 = problem.objective.counted(), problem.x0
+    f, x0 = problem.objective.with_own_counter(), problem.x0
     start = f(x0)
     digest = hashlib.sha256(f"{key}|{start!r}|{problem.nnz}".encode()).hexdigest()[:16]
     path = None if cache is None else cache / f"{digest}.npz"

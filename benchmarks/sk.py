@@ -29,7 +29,7 @@ def sklearn_solver(solver: str, problem: Problem, goal: float, cap: float) -> Ru
     """A history with one entry a tolerance, the seconds being those of that run alone, tightening until the goal."""
     from sklearn.linear_model import LogisticRegression
 
-    f = problem.objective.counted()
+    f = problem.objective.with_own_counter()
     assert isinstance(f, Logistic)
     y = f.loss.y  # type: ignore[attr-defined]
     history, started, capped = History(), time.perf_counter(), False

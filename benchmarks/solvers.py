@@ -72,7 +72,7 @@ def hasd_solver(problem: Problem, goal: float, cap: float, method: Any = "auto",
         if intermediate_result.fun <= goal:
             raise StopIteration
 
-    fun: Any = problem.objective.counted()
+    fun: Any = problem.objective.with_own_counter()
     if problem.black_box:
         objective = fun
         fun = lambda x: objective.value_and_grad(x)  # noqa: E731  a plain callable, whose structure nobody sees

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import OptimizeResult
 
-from . import _inputs as inputs
+from ._checks import whole_number
 from ._minimize import minimize
 from ._run.problem import Method
 
@@ -80,8 +80,6 @@ def compare(
     for own in ("trace", "maxfun", "method"):
         if own in common:
             raise TypeError(f"compare sets {own} itself; it must not be given")
-    if budget is None:
-        raise TypeError("budget must be a number, got None")
-    inputs.count("budget", budget, least=1)
+    whole_number("budget", budget, least=1)
     settings = {"tol": 0.0, **common, "maxfun": budget}
     return Comparison({label: minimize(fun, x0, method=name, **settings) for label, name in named.items()}, budget)

@@ -14,35 +14,28 @@ from typing import Any
 
 import numpy as np
 
-from ._checks import count, number, show_value
-from ._math.arrays import Array, as_numpy, copy_of, detach, is_foreign, library, namespace
+from ._checks import count, number, show_value, whole_number
+from ._math.arrays import Array, copy_of, library, namespace
 from ._math.geometry import Geometry, Lp
 from ._resume.atomic_write import previous_path, temporary_path
 from ._resume.checkpoint import is_checkpoint
 from ._run.bounds import Bounds
 from ._run.capabilities import MethodTraits, ObjectiveTraits
 from ._run.convexity import Convexity
+from ._run.problem import Problem
 from ._run.record import State
+from ._run.returned import as_array
 from ._run.sources import BlackBox, ObjectiveSource, Source
-from ._run.stopping import DEFAULT_TOL
 from .objectives._operators import refuse_other_library
 
-DEFAULT_MAXITER = 100_000
-"""The limit on iterations where the caller sets no limit at all."""
-
+UNLIMITED = (100_000.0, math.inf, math.inf)
+"""The limits on iterations, evaluations and seconds where the caller sets none at all."""
 
 DIFFERENTIATED = {
     "torch": "hasd.torch.minimize takes it from autograd",
     "jax.numpy": "give jac=jax.grad(fun), or use hasd.jax",
 }
 """What to do instead of finite differences, for the libraries that differentiate by themselves."""
-
-
-def tolerance(tol: Any, gap_tol: Any) -> float:
-    """tol as given; None: the default, or no tolerance on the gradient where one on the gap is given."""
-    if tol is None:
-        return DEFAULT_TOL if gap_tol is None else 0.0
-    return number("tol", tol, least=0.0)
 
 
 def seconds(time_limit: Any) -> float:
@@ -52,19 +45,19 @@ def seconds(time_limit: Any) -> float:
 
 def limits(maxiter: Any, maxfun: Any, time_limit: Any) -> tuple[float, float, float]:
     """Iterations, evaluations and seconds; a limit on iterations where the caller sets none at all."""
-    iterations = math.inf if maxiter is None else count("maxiter", maxiter, least=0)
-    evaluations = math.inf if maxfun is None else count("maxfun", maxfun, least=1)
-    allowed = seconds(time_limit)
-    if math.isinf(iterations) and math.isinf(evaluations) and math.isinf(allowed):
-        iterations = DEFAULT_MAXITER
-    return iterations, evaluations, allowed
+    if maxiter is None and maxfun is None and time_limit is None:
+        return UNLIMITED
+    given = (count("maxiter", maxiter, least=0), count("maxfun", maxfun, least=1), seconds(time_limit))
+    return given if min(given) < math.inf else UNLIMITED
 
 
 def start(x0: Any) -> Array:
     """A fresh 1-D floating-point copy of x0, in its own library."""
     if type(x0) is np.ndarray and x0.dtype == np.float64 and x0.ndim == 1 and x0.size > 0 and np.isfinite(x0).all():
         return x0.copy()  # the common case, without further checks
-    array = _as_array(x0)
+    array = as_array(x0, "x0")
+    if type(array) is np.ndarray and array.dtype.kind not in "buifc":
+        raise TypeError(f"x0 must be a vector of numbers, got dtype {array.dtype}")
     xp = namespace(array)
     if xp.isdtype(array.dtype, "complex floating"):
         raise TypeError("x0 must be real, got complex numbers")
@@ -82,33 +75,21 @@ def start(x0: Any) -> Array:
     return array
 
 
-def _as_array(x0: Any) -> Array:
-    """x0 as an array of numbers: of its own library, without history, or NumPy's."""
-    if is_foreign(x0):
-        return detach(x0)
-    array = as_numpy(x0, "x0")
-    if array.dtype.kind not in "buifc":
-        raise TypeError(f"x0 must be a vector of numbers, got dtype {array.dtype}")
-    return array
-
-
 def geometry(p: Any, default: float) -> Geometry:
     """The l_p norm for a number, a user's own geometry as it is."""
     if p is None:
         return Lp(default)
-    if isinstance(p, str) or not isinstance(p, numbers.Real | Geometry):
+    if not isinstance(p, numbers.Real | Geometry):
         raise TypeError(
             "p must be a number between 2 and inf, or an object with p, norm, dual_norm and steepest, "
             f"got {show_value(p)}"
         )
-    if isinstance(p, numbers.Real):
-        return Lp(number("p", p, least=2.0, finite=False))
-    return p
+    return Lp(number("p", p, least=2.0, finite=False)) if isinstance(p, numbers.Real) else p
 
 
 def source(fun: Any, jac: Any, args: Any, x0: Array, mu: float = 0.0) -> Source:
     """The function, from one of our objectives or from callables in SciPy's conventions."""
-    if hasattr(fun, "value_and_grad") and hasattr(fun, "counted"):
+    if hasattr(fun, "value_and_grad") and hasattr(fun, "with_own_counter"):
         if jac is not None:
             raise TypeError("jac must not be given with an objective: it brings its own gradient")
         if not (args is None or (isinstance(args, tuple | list) and not args)):
@@ -196,9 +177,7 @@ def checkpoint(given: Any, every: Any) -> tuple[Path, int]:
     for file in (place, previous_path(place)):
         if file.exists() and not is_checkpoint(file):
             raise FileExistsError(f"checkpoint: {str(file)!r} is no checkpoint, and will not be overwritten")
-    if every is None:
-        raise TypeError("checkpoint_every must be a number, got None")
-    return place, int(min(count("checkpoint_every", every, least=1), sys.maxsize))
+    return place, int(min(whole_number("checkpoint_every", every, least=1), sys.maxsize))
 
 
 def check_requirements(method: Any, traits: MethodTraits, objective: ObjectiveTraits, fun: Any, mu: float) -> None:
@@ -212,21 +191,18 @@ def check_requirements(method: Any, traits: MethodTraits, objective: ObjectiveTr
         )
 
 
-def bounds(gap_tol: Any, radius: Any, mu: float, source: Source, convex: bool, cached: bool) -> Bounds:
-    """The certified gap to stop at, with what it rests on.
+def bounds(gap_tol: Any, radius: Any, problem: Problem, images: bool) -> Bounds:
+    """The certified gap to stop at, with what it rests on; images: whether the method works on cached images.
 
     Affine objectives are convex by construction; differences in place of a gradient, and gradients on cached images,
     are too coarse to tell.
     """
     reach = None if radius is None else number("radius", radius, least=0.0)
-    fine = not convex and not cached and getattr(source, "jac", True) is not None
-    convexity = Convexity() if fine else None
-    if gap_tol is None:
-        return Bounds(reach, mu, convexity=convexity)
-    small = number("gap_tol", gap_tol, least=0.0)
-    if reach is None and mu == 0.0:
+    small = -math.inf if gap_tol is None else number("gap_tol", gap_tol, least=0.0)
+    if gap_tol is not None and reach is None and problem.mu == 0.0:
         raise ValueError("gap_tol needs radius, an l_2 bound on the distance from x0 to a minimiser, because mu = 0")
-    return Bounds(reach, mu, small, convexity=convexity)
+    fine = not problem.traits.convex and not images and getattr(problem.oracle.source, "jac", True) is not None
+    return Bounds(reach, problem.mu, small, convexity=Convexity() if fine else None, oracle=problem.oracle)
 
 
 def callback(given: Any) -> Callable[..., Any]:

@@ -6,28 +6,24 @@ import math
 import os
 import time
 from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from . import _inputs as inputs
 from . import _scipy_style as scipy_style
-from ._checks import check_word, parameters, unknown_name_message
+from ._checks import check_flags, check_words, parameters, unknown_name_message
 from ._math.arrays import Array, convert_like, to_float64
 from ._math.evaluation import Evaluation
-from ._math.geometry import Geometry
 from ._resume import checkpoint as checkpoints
-from ._resume.identity import configuration, refuse_other, refuse_other_function, refuse_other_start
 from ._run import loop, stopping
-from ._run.capabilities import traits_of_method, traits_of_objective
+from ._run.capabilities import traits_of_method
+from ._run.job import Job
 from ._run.oracle import Oracle
-from ._run.pictures import Album
 from ._run.problem import Method, Problem
-from ._run.progress import Progress
+from ._run.progress import recorder_with_bar
 from ._run.record import Run, State
 from ._run.report import Result
 from ._run.result import no_run, result
-from ._run.sources import Source
 from ._run.status import Status, Stop
 from ._run.trace import Recorder
 from .methods import choose, make
@@ -103,7 +99,8 @@ def minimize(
         evaluation beyond them, not even inside finite differences; only the gradient at the returned point may still be
         taken.
     callback : callable, optional
-        As in SciPy: ``callback(x)`` or ``callback(*, intermediate_result)``; raising StopIteration ends the run.
+        As in SciPy: ``callback(x)`` or ``callback(*, intermediate_result)``, a `Result` with x, fun, nit, and gap and
+        lower of the run so far; raising StopIteration ends the run.
     progress : bool
         Show a progress bar (needs tqdm).
     trace : bool or int
@@ -153,56 +150,54 @@ def minimize(
     >>> res.success, res.certificate.gap(radius=2.0) < 1e-3
     (True, True)
     """
-    scipy_style.refuse_foreign(bounds, constraints, options)
-    fun, jac = scipy_style.unwrap(fun, jac)
-    setup = _set_up(minimize, fun, x0, args, method, jac, p, L, mu, options)
-    relative = inputs.tolerance(tol, gap_tol)
+    fun, jac = scipy_style.take_over(fun, jac, bounds, constraints, options)
+    start = inputs.start(x0)
+    chosen, reason = _method(minimize, method, options, fun, p, L)
+    problem, images = _problem(start, fun, jac, args, chosen, p, L, mu)
+    default_tol = stopping.DEFAULT_TOL if gap_tol is None else 0.0
+    tol = default_tol if tol is None else inputs.number("tol", tol, least=0.0)
     gtol = 0.0 if gtol is None else inputs.number("gtol", gtol, least=0.0)
     limit, budget, seconds = inputs.limits(maxiter, maxfun, time_limit)
-    check_word("goal", goal, ("value", "gradient"))
-    check_word("interrupt", interrupt, ("raise", "return"))
-    gaps = inputs.bounds(gap_tol, radius, setup.mu, setup.source, setup.convex, setup.in_double)
+    check_flags(progress=progress, disp=disp)
+    check_words(goal=(goal, ("value", "gradient")), interrupt=(interrupt, ("raise", "return")))
+    gaps = inputs.bounds(gap_tol, radius, problem, images)
     rows = inputs.rows(trace)
     path, every = (None, 0) if checkpoint is None else inputs.checkpoint(checkpoint, checkpoint_every)
 
-    problem = Problem(Oracle(setup.source, budget, time.perf_counter() + seconds), setup.geometry, setup.L, setup.mu)
-    gaps.oracle = problem.oracle
-    recorder = Recorder(problem.oracle, gaps, rows)
-    call = None if callback is None else scipy_style.callback(inputs.callback(callback), problem.oracle, setup.x0)
-    wanted = stopping.Tolerances(relative, gtol, gaps)
-    album = Album(problem.oracle, recorder, partial(configuration, problem, setup.method, setup.x0))
-    begun = _begin(resume, fun, setup, problem, album)
-    if isinstance(begun.at, tuple):
-        res = no_run(problem, setup.method, recorder, *begun.at)
+    oracle = problem.oracle
+    oracle.maxfun, oracle.deadline = budget, time.perf_counter() + seconds
+    job = Job(problem, chosen, start, Recorder(oracle, gaps, rows), stopping.Tolerances(tol, gtol, gaps), goal)
+    call = None if callback is None else scipy_style.callback(inputs.callback(callback), job.recorder, start)
+    begun, file = (_first_evaluation(oracle, start, images), None) if resume is None else _resume(resume, fun, job)
+    if isinstance(begun, tuple):
+        res = no_run(job, *begun)
     else:
-        saver = _saver(path, every, begun, album, setup.method)
-        with Progress(progress, limit, setup.method.name, gaps) as bar:
-
-            def observe(state: State) -> None:
-                gaps(state)
-                recorder(state)
-                bar(state)
-
-            picture = None if saver is None else saver.take_picture
-            criteria = (wanted, stopping.iterations(limit))
-            watch = loop.Watch(observe, call, criteria, picture, saver, interrupt == "return")
-            run = loop.follow(problem, setup.method, begun.at, watch)
+        saver = None if path is None else checkpoints.Saver(path, every, job)
+        if saver is not None and isinstance(begun, Run) and file == path:  # it is on disk already
+            saver.written, saver.whole = begun.state.iteration, True
+        with recorder_with_bar(job.recorder, progress, limit, chosen.name) as record:
+            criteria = (job.wanted, stopping.iterations(limit))
+            watch = loop.Watch(record, call, criteria, saver, interrupt == "return")
+            run = loop.follow(problem, chosen, begun, watch)
 
         def finish() -> Result:
             """Write the end of the run, then build the result, which may take evaluations."""
             if saver is not None:
                 saver.write_now()
-            unused = f"Ignored: L, because {setup.method.name} finds its step lengths itself." if setup.L_unused else ""
-            why = f"{scipy_style.ignored_note(hess, hessp)} {unused}".strip()
-            bend = problem.oracle.bend
-            res = result(problem, setup.method, run, recorder, wanted, setup.x0, goal, why)
-            problem.oracle.bend = bend  # what the result looked at is no part of a run that goes on
-            res.state = album.state_for_result(run, fun)
+            unused = problem.L is not None and traits_of_method(chosen).keeps_images
+            note = f"Ignored: L, because {chosen.name} finds its step lengths itself." if unused else ""
+            res = result(job, run, f"{scipy_style.ignored_note(hess, hessp)} {note}".strip())
+            res.state = job.state_for_result(run, fun)
             return res
 
         patient = interrupt == "return" and run.status is not Status.INTERRUPTED
-        res = _finish_despite_interrupt(finish) if patient else finish()
-    res.reason = setup.why
+        try:
+            res = finish()
+        except KeyboardInterrupt:  # the first Ctrl-C shall not abort the run; a second one is raised
+            if not patient:
+                raise
+            res = finish()
+    res.reason = reason
     if disp:
         print(scipy_style.summary(res))
     return res
@@ -236,10 +231,11 @@ def iterate(
     >>> bool(f(state.x) < 1e-5)
     True
     """
-    setup = _set_up(iterate, fun, x0, args, method, jac, p, L, mu, options)
-    problem = Problem(Oracle(setup.source), setup.geometry, setup.L, setup.mu)
-    start = _first_evaluation(problem.oracle, setup)
-    return iter(()) if isinstance(start, tuple) else _until_stop(problem, loop.states(problem, setup.method, start))
+    start = inputs.start(x0)
+    chosen, _ = _method(iterate, method, options, fun, p, L)
+    problem, images = _problem(start, fun, jac, args, chosen, p, L, mu)
+    begun = _first_evaluation(problem.oracle, start, images)
+    return iter(()) if isinstance(begun, tuple) else _until_stop(problem, loop.states(problem, chosen, begun))
 
 
 def _until_stop(problem: Problem, states: Iterator[State]) -> Iterator[State]:
@@ -251,50 +247,7 @@ def _until_stop(problem: Problem, states: Iterator[State]) -> Iterator[State]:
         return
 
 
-class SetUp(NamedTuple):
-    """The checked input."""
-
-    x0: Array
-    source: Source
-    method: Method
-    why: str  # the reason, where "auto" chose
-    geometry: Geometry
-    L: float | None
-    mu: float
-    convex: bool  # by construction
-    in_double: bool  # whether the method works on images, which are kept in float64
-    L_unused: bool  # whether L was given to a method that has no use for it
-
-
-def _set_up(
-    caller: Callable[..., Any],
-    fun: Any,
-    x0: Any,
-    args: Any,
-    method: Any,
-    jac: Any,
-    p: Any,
-    L: Any,
-    mu: Any,
-    options: dict[str, Any],
-) -> SetUp:
-    """Check the arguments that describe the problem; nothing is evaluated."""
-    x_start = inputs.start(x0)
-    chosen, why = _method(caller, method, options, fun, p, L)
-    smoothness = None if L is None else inputs.number("L", L, least=0.0, strict=True)
-    convexity = inputs.strong_convexity(mu, fun, smoothness)
-    source = inputs.source(fun, jac, args, x_start, convexity)
-    traits, objective = traits_of_method(chosen), traits_of_objective(getattr(source, "objective", None))
-    inputs.check_requirements(chosen, traits, objective, fun, convexity)
-    geometry = inputs.geometry(p, chosen.default_p)
-    keeps = traits.keeps_images
-    cached, unused = keeps and objective.has_images, keeps and smoothness is not None
-    return SetUp(x_start, source, chosen, why, geometry, smoothness, convexity, objective.convex, cached, unused)
-
-
-def _method(
-    caller: Callable[..., Any], method: Any, options: dict[str, Any], fun: Any, p: Any, L: Any
-) -> tuple[Method, str]:
+def _method(caller: Any, method: Any, options: dict[str, Any], fun: Any, p: Any, L: Any) -> tuple[Method, str]:
     """The method, and why "auto" took it: where p or L is given, the method that uses them."""
     if isinstance(method, str):
         name, why = method, ""
@@ -309,59 +262,35 @@ def _method(
     return method, ""
 
 
-class Begun(NamedTuple):
-    """Where a run begins."""
+def _problem(x0: Array, fun: Any, jac: Any, args: Any, method: Method, p: Any, L: Any, mu: Any) -> tuple[Problem, bool]:
+    """What the method is given, and whether it will work on images, in float64.  Nothing is evaluated."""
+    smoothness = None if L is None else inputs.number("L", L, least=0.0, strict=True)
+    convexity = inputs.strong_convexity(mu, fun, smoothness)
+    oracle = Oracle(inputs.source(fun, jac, args, x0, convexity))
+    problem = Problem(oracle, inputs.geometry(p, method.default_p), smoothness, convexity)
+    traits = traits_of_method(method)
+    inputs.check_requirements(method, traits, problem.traits, fun, convexity)
+    return problem, traits.keeps_images and problem.traits.has_images
 
-    at: Evaluation | Run | tuple[Evaluation, Status]  # with a status where the run cannot start at x0
-    file: Path | None = None  # the file that holds it, if one does
 
-
-def _begin(resume: Any, fun: Any, setup: SetUp, problem: Problem, album: Album) -> Begun:
-    """At x0, at an earlier run's state, or in the middle of a run that was saved."""
-    if resume is None:
-        return Begun(_first_evaluation(problem.oracle, setup))
-    file, known = None, False
+def _resume(resume: Any, fun: Any, job: Job) -> tuple[Run, Path | None]:
+    """The earlier run to go on with, and the file that holds it, if one does."""
+    file = None
     if isinstance(resume, str | os.PathLike):
         path = inputs.path("resume", resume)
-        where, found = str(path), checkpoints.read(path, album.configuration, setup.method, setup.x0)
-        run, file = album.restore(found.state, found.picture), path if found.newest else None
+        state, newest = checkpoints.read(path, job)
+        where, file = str(path), path if newest else None
     else:
-        where, state = "resume", inputs.state_to_resume(resume, setup.method, setup.x0)
+        where, state = "resume", inputs.state_to_resume(resume, job.method, job.x0)
         if state.picture is not None:
-            refuse_other(where, state.picture.configuration, album.configuration)
-            known = state.picture.objective is not None and state.picture.objective() is fun
-        run = album.go_on(state, state.picture)
-    refuse_other_start(where, run.state.origin, setup.x0)
-    if not known:
-        refuse_other_function(where, run, problem)
-    return Begun(run, file)
+            job.refuse_other(where, state.picture.configuration)
+    return job.restore(where, state, fun), file
 
 
-def _finish_despite_interrupt(finish: Callable[[], Result]) -> Result:
-    """Finish a run that Ctrl-C shall not abort: after a first Ctrl-C finish once more; a second one is raised."""
-    try:
-        return finish()
-    except KeyboardInterrupt:
-        return finish()
-
-
-def _saver(path: Path | None, every: int, begun: Begun, album: Album, method: Method) -> checkpoints.Saver | None:
-    """What writes the run to disk, if it is to be written; a state read from that file is not written again."""
-    if path is None:
-        return None
-    saver = checkpoints.Saver(path, every, album, method)
-    if isinstance(begun.at, Run) and begun.at.complete:
-        saver.take_picture(begun.at)
-        if begun.file == path:
-            saver.written, saver.whole = begun.at.state.iteration, True
-    return saver
-
-
-def _first_evaluation(oracle: Oracle, setup: SetUp) -> Evaluation | tuple[Evaluation, Status]:
+def _first_evaluation(oracle: Oracle, x0: Array, images: bool) -> Evaluation | tuple[Evaluation, Status]:
     """The evaluation at x0; with a status where the run cannot start there."""
-    x0 = setup.x0
     try:
-        e = oracle.evaluate(to_float64(x0) if setup.in_double else x0)
+        e = oracle.evaluate(to_float64(x0) if images else x0)
     except Stop as stop:  # -inf at x0, or no budget at all
         value = -math.inf if stop.status is Status.UNBOUNDED else math.nan
         return Evaluation(x0, value, x0 * math.nan), stop.status

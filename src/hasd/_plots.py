@@ -53,7 +53,8 @@ def draw_convergence(trace: Mapping[str, Any], lower: float, label: str, ax: Any
         if ax is None:
             _, ax = pyplot.subplots(figsize=(4.5, 3.0), layout="constrained")
         ax.semilogy(steps, above, color=COLORS[0], marker=MARKERS[0] if len(values) < 30 else "", label=label or None)
-        ax.set(xlabel="iteration", ylabel="fun - certified lower bound" if certified else "fun - lowest value")
+        ax.set(xlabel="iteration" if "iteration" in trace else "row of the trace")
+        ax.set(ylabel="fun - certified lower bound" if certified else "fun - lowest value")
         if label:
             ax.legend()
     return ax

@@ -17,31 +17,25 @@ import numpy as np
 from scipy.optimize import OptimizeResult
 
 from ._math.arrays import Array, convert_like, copy_of
-from ._run.oracle import Oracle
 from ._run.record import State
+from ._run.report import Result
 from ._run.status import Status, Stop
+from ._run.trace import Recorder
 
 RENAMED = {
     "maxfev": "maxfun",
     "iprint": "disp",
     "return_all": "trace or callback",
-    "ftol": "tol or gtol, which look at the gradient, or gap_tol",
-    "xtol": "tol or gtol, which look at the gradient, or gap_tol",
-    "xrtol": "tol or gtol, which look at the gradient, or gap_tol",
+    **dict.fromkeys(("ftol", "xtol", "xrtol"), "tol or gtol, which look at the gradient, or gap_tol"),
 }
 """Options of SciPy's methods, and what to give here."""
 
 
-def unwrap(fun: Any, jac: Any) -> tuple[Any, Any]:
-    """The user's own function, where SciPy wrapped one that returns (f, g), so that calls are counted exactly."""
-    kind = type(fun)  # SciPy's class is private, hence the test by name; without a match the wrapper works too
-    if kind.__name__ == "MemoizeJac" and kind.__module__.startswith("scipy.") and jac == fun.derivative:
-        return fun.fun, True
-    return fun, jac
+def take_over(fun: Any, jac: Any, bounds: Any, constraints: Any, options: dict[str, Any]) -> tuple[Any, Any]:
+    """The user's own function and gradient; what SciPy's minimize takes and this one does not is refused.
 
-
-def refuse_foreign(bounds: Any, constraints: Any, options: dict[str, Any]) -> None:
-    """Refuse arguments that SciPy's minimize takes and this one does not, and say what to do instead."""
+    Where SciPy wrapped a function that returns (f, g), it is unwrapped, so that calls are counted exactly.
+    """
     if bounds is not None and _has_finite_bound(bounds):
         raise ValueError("bounds must not be given: hasd minimises without bounds; L-BFGS-B takes them")
     if constraints is not None and not (isinstance(constraints, Sized) and len(constraints) == 0):
@@ -51,6 +45,10 @@ def refuse_foreign(bounds: Any, constraints: Any, options: dict[str, Any]) -> No
     for name in options:
         if name in RENAMED:
             raise TypeError(f"unknown option {name!r}: give {RENAMED[name]}")
+    kind = type(fun)  # SciPy's class is private, hence the test by name; without a match the wrapper works too
+    if kind.__name__ == "MemoizeJac" and kind.__module__.startswith("scipy.") and jac == fun.derivative:
+        return fun.fun, True
+    return fun, jac
 
 
 def _has_finite_bound(bounds: Any) -> bool:
@@ -69,16 +67,17 @@ def ignored_note(hess: Any, hessp: Any) -> str:
     return f"Ignored: {' and '.join(given)}, as the method is of first order." if given else ""
 
 
-def callback(given: Callable[..., Any], oracle: Oracle, x0: Array) -> Callable[[State], None]:
+def callback(given: Callable[..., Any], recorder: Recorder, x0: Array) -> Callable[[State], None]:
     """The user's callback in SciPy's two forms, given x as x0 is; StopIteration becomes our Stop."""
-    with_result = wants_result(given)
+    with_result, bounds = wants_result(given), recorder.bounds
 
     def call(state: State) -> None:
         x = copy_of(convert_like(state.x, x0))
         tell = partial(given, x)
         if with_result:
-            fun = oracle.record_value(state.x) if math.isnan(state.fun) else state.fun
-            tell = partial(given, intermediate_result=OptimizeResult(x=x, fun=fun))
+            fun = recorder.oracle.record_value(state.x) if math.isnan(state.fun) else state.fun
+            gap, lower = (bounds.gap, bounds.lower) if bounds.can_certify else (math.inf, -math.inf)
+            tell = partial(given, intermediate_result=Result(x=x, fun=fun, gap=gap, lower=lower, nit=state.iteration))
         try:
             tell()
         except StopIteration as stop:
@@ -97,12 +96,7 @@ def wants_result(given: Callable[..., Any]) -> bool:
 
 def summary(res: OptimizeResult) -> str:
     """What ``disp=True`` prints, in SciPy's words."""
-    return "\n".join(
-        (
-            res.message,
-            f"         Current function value: {res.fun:f}",
-            f"         Iterations: {res.nit}",
-            f"         Function evaluations: {res.nfev}",
-            f"         Gradient evaluations: {res.get('njev', res.nfev)}",
-        )
-    )
+    counts = {"Iterations": "nit", "Function evaluations": "nfev", "Gradient evaluations": "njev"}
+    lines = [f"Certified gap: {res.gap:.3g}"] if math.isfinite(res.gap) else []
+    lines += [f"{name}: {res[field]}" for name, field in counts.items() if field in res]
+    return "\n         ".join([res.message, f"Current function value: {res.fun:.6g}", *lines])

@@ -16,15 +16,17 @@ Needs scikit-learn 1.6 or newer: ``pip install "hasd[sklearn]"``.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse
-from scipy.optimize import OptimizeResult
 
 from . import _inputs as inputs
 from ._math.arrays import refuse_masked
+from ._run.report import Result
 from .problems._chebyshev import chebyshev
 from .problems._lp_fit import lp_fit
 
@@ -45,11 +47,6 @@ class _Linear(RegressorMixin, BaseEstimator):
 
     fit_intercept: bool
     tol: float
-    coef_: Array
-    intercept_: float
-    n_iter_: int
-    value_: float
-    gap_: float
 
     def predict(self, X: Any) -> Array:
         """X w + c for every row of X."""
@@ -71,19 +68,22 @@ class _Linear(RegressorMixin, BaseEstimator):
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=(np.float64, np.float32), y_numeric=True)
         return X, np.asarray(y, dtype=np.float64)
 
-    def _keep(self, result: OptimizeResult, centre: Array) -> None:
-        """The attributes from a fit of `_design`'s matrix."""
-        d = centre.size
-        self.coef_ = result.x[:d]
-        self.intercept_ = float(result.x[d] - centre @ self.coef_) if self.fit_intercept else 0.0
-        self.n_iter_, self.value_, self.gap_ = int(result.nit), float(result.fun), float(result.gap)
+    def _solve(self, solver: Callable[..., Result], X: Any, y: Array, rows: Array | None = None) -> Result:
+        """The fit by a solver, with rows times numbers where these are given; the attributes that follow from it."""
+        A, centre = _design(X, self.fit_intercept)
+        top = 1.0 if rows is None else float(rows.max())
+        if rows is not None:
+            rows = rows / top
+            A = scipy.sparse.diags_array(rows, format="csr") @ A if scipy.sparse.issparse(A) else rows[:, None] * A
+            y = rows * y
+        result = solver(A, y, gap_rtol=self.tol)
+        self.coef_ = result.x[: centre.size]
+        self.intercept_ = float(result.x[-1] - centre @ self.coef_) if self.fit_intercept else 0.0
+        self.n_iter_, self.value_, self.gap_ = int(result.nit), top * float(result.fun), top * float(result.gap)
         if not result.success:
-            warnings.warn(
-                f"{type(self).__name__} is within {result.gap:.3g} of the best fit, which is not what tol asks for: "
-                f"{result.message}",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
+            short = f"within {self.gap_:.3g} of the best fit, which is not what tol asks for: {result.message}"
+            warnings.warn(f"{type(self).__name__} is {short}", ConvergenceWarning, stacklevel=3)
+        return result
 
 
 class MinimaxRegressor(_Linear):
@@ -119,8 +119,6 @@ class MinimaxRegressor(_Linear):
     array([0.5])
     """
 
-    support_: Array
-
     def __init__(self, fit_intercept: bool = True, tol: float = 1e-9) -> None:
         """Keep the parameters."""
         self.fit_intercept = fit_intercept
@@ -129,10 +127,7 @@ class MinimaxRegressor(_Linear):
     def fit(self, X: Any, y: Any) -> Self:
         """Fit to the rows of X and the values y."""
         X, y = self._data(X, y)
-        A, centre = _design(X, self.fit_intercept)
-        result = chebyshev(A, y, gap_rtol=self.tol)
-        self.support_ = np.sort(result.active)
-        self._keep(result, centre)
+        self.support_ = np.sort(self._solve(chebyshev, X, y).active)
         return self
 
 
@@ -178,22 +173,15 @@ class LpRegressor(_Linear):
         """Fit to the rows of X and the values y; a row with weight 2 counts twice, and one with weight 0 not at all."""
         power = inputs.number("power", self.power, least=2.0)
         X, y = self._data(X, y)
-        top, rows = 1.0, None
+        rows = None
         if sample_weight is not None:
             refuse_masked(sample_weight, "sample_weight")
             weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
             there = weights > 0.0
             if not there.any():
                 raise ValueError("sample_weight must have an entry above 0")
-            X, y, weights = X[there], y[there], weights[there]
-            top, rows = float(weights.max()) ** (1.0 / power), (weights / weights.max()) ** (1.0 / power)
-        A, centre = _design(X, self.fit_intercept)
-        if rows is not None:
-            A = scipy.sparse.diags_array(rows, format="csr") @ A if scipy.sparse.issparse(A) else rows[:, None] * A
-            y = rows * y
-        result = lp_fit(A, y, power, gap_rtol=self.tol)
-        result.fun, result.gap = top * result.fun, top * result.gap
-        self._keep(result, centre)
+            X, y, rows = X[there], y[there], weights[there] ** (1.0 / power)
+        self._solve(partial(lp_fit, power=power), X, y, rows)
         return self
 
 

@@ -146,7 +146,7 @@ def test_only_short_vectors_travel(client):
     """n = 40 000: an image of a block is 160 kB.  Mutation: the bundle itself fetched, or a block moved to a peer."""
     n, d = 40_000, 5
     f = hasd.dask.affine(LogSumExpLoss(0.5), [maker(0, n, d), maker(1, n, d)], ridge=0.1, client=client)
-    f = f.counted()
+    f = f.with_own_counter()
     f.counted = lambda: f  # the run counts its rounds here
     plans, real = [], f.pool.round
 

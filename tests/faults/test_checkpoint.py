@@ -15,7 +15,7 @@ import pytest
 import hasd
 from hasd import _minimize as minimizing
 from hasd._resume import checkpoint
-from hasd._resume import identity as same_run
+from hasd._run import job as same_run
 from hasd.methods.agd import AGD
 from hasd.methods.base import advance, first_state
 from hasd.objectives import LeastSquares, Logistic, LogSumExp, Power, Quadratic, SymmetricSoftmax

@@ -61,7 +61,7 @@ def test_one_objective_shared_by_four_threads(name):
 
 def test_mutation_a_shared_counter_is_noticed(monkeypatch):
     """Were the counter the objective's own, a second run would already differ from the first."""
-    monkeypatch.setattr(Objective, "counted", lambda self: self)
+    monkeypatch.setattr(Objective, "with_own_counter", lambda self: self)
     f = runs.functions()["log-sum-exp"]
     assert runs.digest(runs.minimized(f, "hasd")) != runs.digest(runs.minimized(f, "hasd"))
 

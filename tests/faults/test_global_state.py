@@ -24,7 +24,7 @@ KNOWN = {
     "dask/blas.py: global _inside, _limit",
     "dask/blas.py: cache of _controller()",
     # The same seed gives the same data: nothing but time depends on it, and nobody writes into them.
-    "experiments/problems.py: cache of data()",
+    "experiments/families.py: cache of data()",
     # Only the command line reads files and solves there, in one thread.
     "solve/plot.py: calls warnings.catch_warnings",
     "solve/plot.py: calls warnings.simplefilter",

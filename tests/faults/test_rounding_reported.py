@@ -6,6 +6,7 @@
 import math
 import re
 from fractions import Fraction
+from operator import mul
 
 import numpy as np
 import pytest
@@ -221,3 +222,15 @@ def test_no_function_that_falls_slowly_sideways_takes_thousands_of_evaluations()
         if not ends_early(bend, fall, rng.standard_normal(curved + 1)):
             slow.append(seed)
     assert not slow
+
+
+def test_gradients_of_parts_that_cancel_are_charged():
+    """Two rows whose float32 gradients cancel to 0 beside the minimiser; the run saw nothing but g = 0 there."""
+    A = np.array([[-0.002626934088766575], [-0.002387995831668377]], dtype=np.float32)
+    b = np.array([-1.1690539203357275e-08, 1.284519601796319e-08], dtype=np.float32)
+    f, x0 = LeastSquares(A, b).value_and_grad, np.array([-38.34696960449219], dtype=np.float32)
+    res = hasd.minimize(f, x0, jac=True, mu=1.2590703491990628e-05, method="gradient-descent", tol=0.0, maxiter=300)
+    exact_A, exact_b = ([Fraction(float(one)) for one in column] for column in (A[:, 0], b))
+    best = sum(map(mul, exact_A, exact_b)) / sum(map(mul, exact_A, exact_A))
+    gap = sum(a * a for a in exact_A) * (Fraction(float(res.x[0])) - best) ** 2 / 2
+    assert res.gap >= gap

@@ -12,7 +12,8 @@ from scipy.sparse.linalg import LinearOperator
 import hasd
 from hasd.problems import _chebyshev
 from hasd.problems import _multipliers as proof
-from hasd.problems._coordinates import Coordinates, dense_rows
+from hasd.problems._coordinates import Coordinates
+from hasd.problems._matrices import as_dense
 
 RNG = np.random.default_rng(0)
 T = np.linspace(-1.0, 1.0, 800)
@@ -219,7 +220,7 @@ def test_coordinates_are_orthonormal():
         np.testing.assert_allclose(Q.T @ Q / len(A), np.eye(coordinates.rank), atol=1e-6)
         y = RNG.standard_normal(coordinates.rank)
         np.testing.assert_allclose(A @ coordinates.x(y), Q @ y, rtol=1e-6, atol=1e-6)
-    assert dense_rows(A, slice(0, 2)).shape == (2, 7)
+    assert as_dense(A[:2]).shape == (2, 7)
 
 
 def test_mutation_unprojected_multipliers_prove_too_much():

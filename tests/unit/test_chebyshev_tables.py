@@ -10,8 +10,7 @@ import scipy.sparse
 from scipy.optimize import linprog
 
 import hasd
-from hasd.problems import _centre as centre
-from hasd.problems import _vertex as vertex
+from hasd.problems import _programs as programs
 from planted import table_of_counts
 
 
@@ -70,7 +69,7 @@ def test_mutation_vertices_alone_stall(monkeypatch):
     """With no centre (WIDEST = 0) every program has the value of the minimum, and no vertex of it meets all rows."""
     A, b, least = table_of_counts(0, 4000)
     assert hasd.chebyshev(A, b, maxiter=6).success
-    monkeypatch.setattr(centre, "WIDEST", 0)
+    monkeypatch.setattr(programs, "WIDEST", 0)
     res = hasd.chebyshev(A, b, maxiter=6)
     assert not res.success and res.status == 1 and res.nlp == 6
     check_bracket(least, res)
@@ -97,7 +96,7 @@ def carried_by_two_rows(rng, n=80, d=6):
 
 def test_centre_keeps_away_from_rows_that_need_not_be_active():
     Q, r = carried_by_two_rows(np.random.default_rng(0))
-    found = centre.solve(Q, r, 2.0)
+    found = programs.find_centre(Q, r, 2.0)
     assert found.value == pytest.approx(2.0, rel=1e-10)
     np.testing.assert_array_equal(found.support, [0, 1])
     np.testing.assert_allclose(found.weights[:2], [0.5, -0.5], rtol=1e-9)
@@ -107,8 +106,8 @@ def test_centre_keeps_away_from_rows_that_need_not_be_active():
 def test_centre_of_one_solution_is_the_vertex():
     rng = np.random.default_rng(1)
     Q, r = rng.standard_normal((60, 5)), rng.uniform(-1.0, 1.0, 60)
-    found = centre.solve(Q, r, 2.0)
-    both = vertex.solve(np.vstack((Q, Q)), np.tile(r, 2), np.repeat([1.0, -1.0], 60), 2.0)
+    found = programs.find_centre(Q, r, 2.0)
+    both = programs.find_vertex(np.vstack((Q, Q)), np.tile(r, 2), np.repeat([1.0, -1.0], 60), 2.0)
     assert found.is_unique(2.0) and found.support.size == 6
     assert found.value == pytest.approx(both.value, rel=1e-9)
     np.testing.assert_allclose(found.step, both.step, atol=1e-8)
@@ -117,21 +116,21 @@ def test_centre_of_one_solution_is_the_vertex():
 
 def test_centre_of_sparse_rows():
     Q, r = carried_by_two_rows(np.random.default_rng(2))
-    found, same = centre.solve(Q, r, 2.0), centre.solve(scipy.sparse.csr_array(Q), r, 2.0)
+    found, same = programs.find_centre(Q, r, 2.0), programs.find_centre(scipy.sparse.csr_array(Q), r, 2.0)
     np.testing.assert_allclose(same.step, found.step, atol=1e-6)
     assert same.value == pytest.approx(found.value, rel=1e-12)
 
 
 def test_centre_stays_in_its_box_where_rows_say_nothing():
     """A column of zeros, and fewer rows than columns."""
-    found = centre.solve(np.array([[1.0, 0.0, 2.0], [1.0, 0.0, 2.0]]), np.array([1.0, 0.5]), 2.0)
+    found = programs.find_centre(np.array([[1.0, 0.0, 2.0], [1.0, 0.0, 2.0]]), np.array([1.0, 0.5]), 2.0)
     assert found.value == pytest.approx(0.25, rel=1e-9)
     assert np.abs(found.step).max() < 2.0 and found.step[1] == pytest.approx(0.0, abs=1e-9)
 
 
 def test_centre_ends_where_time_is_up():
     Q, r = carried_by_two_rows(np.random.default_rng(3))
-    found = centre.solve(Q, r, 2.0, time_limit=0.0)
+    found = programs.find_centre(Q, r, 2.0, time_limit=0.0)
     assert not found.step.any() and found.value == np.abs(r).max()
     A, b, _ = table_of_counts(0, 2000)
     late = hasd.chebyshev(A, b, time_limit=1e-9)

@@ -15,9 +15,9 @@ import pytest
 from scipy.optimize import minimize as scipy_minimize
 from scipy.special import logsumexp
 
-from hasd.experiments import EXPERIMENTS, Workers, collect, figure, gradnorm, restart, save, search, softmax
+from hasd.experiments import EXPERIMENTS, Workers, collect, figure, gradnorm, restart, save, softmax, trials
 from hasd.experiments.experiment import render
-from hasd.experiments.problems import data, is_unbounded, problem
+from hasd.experiments.families import data, is_unbounded, problem
 from hasd.experiments.reference import hessian, reference
 from hasd.experiments.tables import cost_to_reach, csv_text, markdown
 
@@ -239,21 +239,21 @@ def test_softmax_from_a_random_start_stays_within_the_limits():
 
 
 def test_warm_search_beats_bisection():
-    sizes = search.SearchSizes(n=60, d=10, iterations=60)
-    runs = [search.solve(sizes, "logsumexp", math.inf, variant) for variant in list(search.VARIANTS)[:2]]
+    sizes = trials.SearchSizes(n=60, d=10, iterations=60)
+    runs = [trials.solve(sizes, "logsumexp", math.inf, variant) for variant in list(trials.VARIANTS)[:2]]
     warm, cold = (run["search"][0] for run in runs)
     assert warm["trials_mean"] <= 1.1 and cold["trials_mean"] >= 3.0
     assert cold["trials_most"] <= cold["theorem2"]
 
 
 def test_the_jump():
-    f, x0, L = search.jumping_instance()
+    f, x0, L = trials.jumping_instance()
     assert x0.size == 773 and f.smoothness(math.inf) >= L * (1 - 1e-12)
-    tables = search.jump_rows(81)
+    tables = trials.jump_rows(81)
     values = np.array([row["zeta"] for row in tables["search-jump"]])
     assert not np.any((values >= 0.5) & (values <= 2.0)) and values[0] > 2.0 > 0.5 > values[-1]
     ends = {row["variant"]: row for row in tables["search-jump-ends"]}
-    for variant in list(search.VARIANTS)[:2]:
+    for variant in list(trials.VARIANTS)[:2]:
         assert ends[variant]["jump"] == 1 and ends[variant]["zeta"] <= 2.0
         assert ends[variant]["theta"] == pytest.approx(0.243, abs=1e-3)
     assert ends["hasd (tight form)"]["jump"] == 0 and 0.5 <= ends["hasd (tight form)"]["zeta"] <= 1.0

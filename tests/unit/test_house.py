@@ -2,6 +2,7 @@
 
 import ast
 import importlib
+import re
 import sys
 from collections import defaultdict
 from pathlib import Path
@@ -26,6 +27,8 @@ RANK = {room: rank for rank, layer in enumerate(LAYERS) for room in layer}
 OPTIONAL = ("torch", "jax", "dask", "sklearn")
 ADAPTED = {"HASD"}
 """What the adapters call by one name, each in the terms of its library."""
+SHARED = {"__init__", "base"}
+"""Modules that mean the same in every package."""
 
 
 def modules():
@@ -66,6 +69,17 @@ def test_imports_go_down_the_layers_only(name):
     assert not upward
 
 
+@pytest.mark.parametrize("name", [name for name in MODULES if name != "hasd"])
+def test_nothing_imports_an_adapter_but_itself(name):
+    used = {room(other) for other, _ in imports(name, MODULES[name])} & set(OPTIONAL)
+    assert used <= {room(name)}
+
+
+@pytest.mark.parametrize("name", [name for name in MODULES if name != "hasd"])
+def test_modules_of_the_package_are_imported_by_statements_only(name):
+    assert not re.search(r"import_module\(\s*f?[\"'](hasd|\.)", MODULES[name].read_text())
+
+
 @pytest.mark.parametrize("name", MODULES)
 def test_the_package_imports_itself_by_relative_names(name):
     for node in ast.walk(ast.parse(MODULES[name].read_text())):
@@ -103,3 +117,10 @@ def test_no_two_classes_have_one_name():
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 places[node.name].append(name)
     assert not {name: where for name, where in places.items() if len(where) > 1 and name not in ADAPTED}
+
+
+def test_no_two_modules_have_one_name():
+    places = defaultdict(list)
+    for name, path in MODULES.items():
+        places[path.stem].append(name)
+    assert not {stem: where for stem, where in places.items() if len(where) > 1 and stem not in SHARED}

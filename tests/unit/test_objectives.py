@@ -91,7 +91,7 @@ def test_products_are_counted_exactly(kind):
         f.value_and_grad(np.zeros(d))
         assert f.nprod == (2 if isinstance(f, Quadratic) else 3)
         f.smoothness(2)
-        twin = f.counted()
+        twin = f.with_own_counter()
         twin(np.zeros(d))
         assert (f.nprod, twin.nprod) == (2 if isinstance(f, Quadratic) else 3, 1)
 
@@ -114,7 +114,7 @@ def test_the_count_is_the_number_of_products_an_operator_sees(make):
 
 def test_a_copy_shares_the_data_and_threads_count_for_themselves():
     f = LogSumExp(A0, b0)
-    twins = [f.counted() for _ in range(8)]
+    twins = [f.with_own_counter() for _ in range(8)]
     threads = [threading.Thread(target=lambda t=t: [t.value_and_grad(c0) for _ in range(50)]) for t in twins]
     for thread in threads:
         thread.start()
@@ -293,7 +293,7 @@ def test_objectives_are_objectives_and_travel():
     for f in every("csr"):
         assert isinstance(f, Objective) and f.dimension == d
         for twin in (pickle.loads(pickle.dumps(f)), copy.deepcopy(f)):
-            assert twin(c0) == f.counted()(c0)
+            assert twin(c0) == f.with_own_counter()(c0)
     assert Quadratic(H0).ridge == 0.0 and LogSumExp(A0, ridge=0.25).ridge == 0.25
 
 

@@ -50,7 +50,7 @@ def test_a_result_prints_on_one_screen_without_what_is_not_known(solver):
 @every_solver
 def test_a_result_can_be_drawn(solver):
     axes = SOLVERS[solver]().plot()
-    assert axes.get_xlabel() == "iteration" and len(axes.lines) == 1
+    assert axes.get_xlabel() in ("iteration", "row of the trace") and len(axes.lines) == 1
     matplotlib.pyplot.close(axes.figure)
 
 
@@ -75,6 +75,11 @@ def test_a_saved_result_holds_the_fields(solver, suffix, tmp_path):
             assert np.array_equal(saved["trace.fun"], res.trace["fun"], equal_nan=True)
 
 
+def test_a_result_lists_its_fields_and_what_can_be_done_with_them():
+    """Mutation: __dir__ of SciPy's result, which lists the fields alone."""
+    assert {"fun", "gap", "plot", "save", "items"} <= set(dir(hasd.Result(fun=1.0, gap=0.0)))
+
+
 def test_a_result_is_saved_under_a_known_ending_only(tmp_path):
     with pytest.raises(ValueError, match=r"must end in \.json or \.npz"):
         SOLVERS["chebyshev"]().save(tmp_path / "res.txt")
@@ -84,7 +89,7 @@ def test_without_radius_and_strong_convexity_nothing_is_certified_and_the_certif
     res = hasd.minimize(lambda x: (float(x @ x), 2 * x), np.ones(2), jac=True)
     assert res.gap == math.inf and res.lower == -math.inf
     assert res.certificate.gap(radius=2.0) < 1e-6
-    assert res.certificate.assumes == "f is convex; the radius that is asked for"
+    assert res.certificate.assumes == "f is convex; the radius given to gap() or lower()"
     with pytest.raises(ValueError, match="needs radius"):
         res.certificate.gap()
 

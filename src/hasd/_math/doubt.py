@@ -6,9 +6,10 @@ Two rules make up the whole model, with u = eps/2 the unit roundoff of the numbe
   Errors add up like a random walk (Higham & Mary 2019); the 4 makes the rule safe for a few terms as well.
 * An objective of this package says from its data what its sums are made of (`Objective.doubt`).  A user's function is
   taken to be as good as one that is computed from the entries of x with the curvature that was seen: its value is off
-  by some roundings of |f| + ||g|| ||x|| + B ||x||^2, its gradient by as many of ||g|| + B ||x||, where B is the largest
-  curvature ||g - g'||/||x - x'|| between evaluated points.  Cancellation hidden inside the user's own code cannot be
-  seen: for a user's function the model is an assumption.
+  by some roundings of |f| + ||g|| ||x|| + B ||x||^2, its gradient by as many of ||g|| + B ||x|| + sqrt(2 B |f|), where
+  B is the largest curvature ||g - g'||/||x - x'|| between evaluated points.  The root is for gradients of parts that
+  cancel: those of non-negative functions that sum to f, of curvature B together, have norms that sum to at most that.
+  Other cancellation inside the user's own code cannot be seen: for a user's function the model is an assumption.
 
 A lower bound is charged with the doubt of everything it is made of, and an accusation (not convex, unbounded, a radius
 too small) must exceed it.
@@ -34,7 +35,9 @@ def roundings(terms: float) -> float:
 
 
 class Doubt(NamedTuple):
-    """What an evaluation may be off by: |f - true f| <= value + B value_bend, ||g - true g||_2 <= true + B slope_bend.
+    """What an evaluation may be off by, for the curvature B that the run has seen:
+
+        |f - true f| <= value + B value_bend,        ||g - true g||_2 <= true + B slope_bend + sqrt(B) slope_root.
 
     Lower bounds are made of f + <g, . - x>, which lies below the function up to value + slope ||. - x||.  There `slope`
     may be smaller than `true`: where f and g are exact at an image near the true one, the curvature between the two
@@ -46,6 +49,7 @@ class Doubt(NamedTuple):
     true: float = 0.0
     value_bend: float = 0.0  # for each unit of curvature B that the run has seen; 0 where the data say it all
     slope_bend: float = 0.0
+    slope_root: float = 0.0
     image: float = 0.0  # what each entry of a cached image Ax - b may be off by
     shift: float = math.inf  # f(x) minus the cut's value at x, both true: `slope` and this serve in place of `true`
 
@@ -83,7 +87,7 @@ def doubt_of_function(f: float, g: float, x: float, d: int, eps: float) -> Doubt
     """
     unit, lost = OPERATIONS * roundings(d) * eps, d * smallest_number(eps)
     value, slope = unit * (abs(f) + g * x) + lost, unit * g + lost
-    return Doubt(value, slope, slope, unit * x * x + lost, unit * x)
+    return Doubt(value, slope, slope, unit * x * x + lost, unit * x, unit * math.sqrt(2.0 * abs(f)))
 
 
 def doubt_of_differences(at: Sizes, shortest: float, longest: float) -> Doubt:

@@ -54,10 +54,17 @@ class Charge(NamedTuple):
     slope: float = 0.0
     value_bend: float = 0.0
     slope_bend: float = 0.0
+    value_root: float = 0.0
+    slope_root: float = 0.0
 
     def at(self, distance: float, bend: float) -> float:
         """The charge at that distance from the center, for the curvature that the run has seen."""
-        return self.value + bend * self.value_bend + distance * (self.slope + bend * self.slope_bend)
+        value = self.value + bend * self.value_bend + math.sqrt(bend) * self.value_root
+        return value + distance * self.slope_at(bend)
+
+    def slope_at(self, bend: float) -> float:
+        """How fast the charge grows with the distance."""
+        return self.slope + bend * self.slope_bend + math.sqrt(bend) * self.slope_root
 
 
 UNCHARGED = Charge()
@@ -95,7 +102,7 @@ class EstimateBound:
 
     def _distance(self, radius: float | None, bend: float) -> float:
         """How far from the center the minimum lies; inf where nothing bounds it."""
-        kappa, c = 1.0 + self.mu * self.weight, self.charge.slope + bend * self.charge.slope_bend
+        kappa, c = 1.0 + self.mu * self.weight, self.charge.slope_at(bend)
         free = (kappa * self.reach + c) / (self.mu * self.weight) if self.mu * self.weight > 0.0 else math.inf
         return free if radius is None else min((radius + self.offset) * (1.0 + 4.0 * EPS), free)
 
@@ -206,6 +213,8 @@ class Estimate:
             old.slope + a * slope + tilt,
             old.value_bend + a * (doubt.value_bend + doubt.slope_bend * far),
             old.slope_bend + a * doubt.slope_bend,
+            old.value_root + a * doubt.slope_root * far,
+            old.slope_root + a * doubt.slope_root,
         )
 
     def _slope(self, e: Evaluation, up: float, away: Array) -> float:

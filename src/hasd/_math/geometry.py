@@ -145,13 +145,13 @@ class Lp:
         """||g||_{p*}."""
         return _power_norm(g, self.dual)
 
-    def steepest(self, g: Array) -> Array:
-        """s_p(g); zero maps to zero."""
+    def steepest(self, g: Array, dual_norm: float | None = None) -> Array:
+        """s_p(g); zero maps to zero.  The dual norm of g may be given where it is known."""
         top = largest_size(g)
         if self.p == 2.0 or top == 0.0 or not math.isfinite(top):
             return g
         xp = namespace(g)
-        dual_norm = self.dual_norm(g)
+        dual_norm = self.dual_norm(g) if dual_norm is None else dual_norm
         if self.p == math.inf:
             return dual_norm * xp.sign(g)
         q = 1.0 / (self.p - 1.0)

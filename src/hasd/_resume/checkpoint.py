@@ -1,4 +1,4 @@
-"""Runs on disk: a state and a `Picture` in an npz file without pickle; a crash at any moment loses at most one file.
+"""Runs on disk: a state with its `Picture` in an npz file without pickle; a crash at any moment loses at most one file.
 
 A file carries the format's and the package's version, the configuration of the run and a checksum over everything; what
 does not fit is refused with the reason.  `atomic_write` puts a new file in the place of the last.
@@ -6,26 +6,26 @@ does not fit is refused with the reason.  `atomic_write` puts a new file in the 
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 import warnings
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from array_api_compat import device
 
 from .._math.arrays import Array, is_foreign, namespace, to_host
-from .._run.pictures import Album
-from .._run.record import Picture, Run, State
+from .._run.job import Job
+from .._run.record import Run, State
 from .._run.trace import COLUMNS
 from .atomic_write import previous_path, replace, sweep
-from .identity import refuse_other
 from .packing import Packed, pack, state_classes, unpack
 
-FORMAT = 4
+FORMAT = 5
 """The version of the format; it goes up whenever a file of an older version could be misread."""
 MEMBERS = ("about.npy", "checksum.npy", "a0.npy")
 """What every checkpoint holds; the first of them comes first in the file."""
@@ -41,12 +41,11 @@ class Saver:
 
     path: Path
     every: int  # iterations
-    album: Album
-    method: Any  # whose states they are
+    job: Job
     written: int = -1  # the newest iteration on disk
     whole: bool = False  # whether the present file is known to be good: only then is it kept
     failed: bool = False
-    newest: tuple[State, Picture] | None = None  # the run when it last was between two iterations
+    newest: State | None = None  # the run when it last was between two iterations, as a picture that its state carries
 
     def __post_init__(self) -> None:
         """Remove the half-written files of killed runs."""
@@ -54,41 +53,38 @@ class Saver:
 
     def take_picture(self, run: Run) -> None:
         """Take a picture of the run."""
-        self.newest = run.state, self.album.take(run)
+        self.newest = self.job.take_picture(run)
 
-    def __call__(self, run: Run) -> None:
+    def write_if_due(self) -> None:
         """Write a checkpoint where one is due."""
-        if run.state.iteration % self.every == 0:
+        if self.newest is not None and self.newest.iteration % self.every == 0:
             self.write_now()
 
     def write_now(self) -> None:
         """Write the newest picture, if it is not on disk already."""
-        if self.newest is None or self.newest[0].iteration == self.written:
+        if self.newest is None or self.newest.iteration == self.written:
             return
         try:
-            keep = self.whole or is_intact(self.path)
-            write(self.path, *self.newest, self.method, keep=keep)
-            self.written, self.whole = self.newest[0].iteration, True
+            write(self.path, self.newest, self.job.method, keep=self.whole or is_intact(self.path))
+            self.written, self.whole = self.newest.iteration, True
         except OSError as error:
             if not self.failed:
-                self.failed = True
-                warnings.warn(
-                    f"the checkpoint {self.path} could not be written ({error.strerror or error}); the run goes on",
-                    RuntimeWarning,
-                    stacklevel=2,
-                )
+                why = f"the checkpoint {self.path} could not be written ({error.strerror or error}); the run goes on"
+                warnings.warn(why, RuntimeWarning, stacklevel=2)
+            self.failed = True
 
 
-def write(path: Path, state: State, picture: Picture, method: Any, *, keep: bool) -> None:
-    """Replace the checkpoint by a new one; with `keep`, the old one stays as the previous version."""
-    trace = dict(picture.trace)
+def write(path: Path, state: State, method: Any, *, keep: bool) -> None:
+    """Replace the checkpoint by a state with its picture; with `keep`, the old one stays as the previous version."""
+    assert state.picture is not None
+    trace, configuration = dict(state.picture.trace), state.picture.configuration
     rows = trace["table"][: trace.pop("length")]
     trace["table"] = np.array(rows, dtype=np.float64).reshape(-1, len(COLUMNS))
-    known = {"run": picture.run, "oracle": picture.oracle, "bounds": picture.bounds, "trace": trace}
-    tree, arrays = pack({"state": state, **known}, state_classes(method))
+    picture = dataclasses.replace(state.picture, trace=trace, configuration={})
+    tree, arrays = pack({"state": state.with_fields(picture=picture)}, state_classes(method))
     own = [i for i, array in enumerate(arrays) if not is_foreign(array)]
     columns: dict[str, Any] = {f"a{i}": np.ascontiguousarray(to_host(array)) for i, array in enumerate(arrays)}
-    text = json.dumps({"format": FORMAT, "configuration": picture.configuration, "numpy": own, "tree": tree})
+    text = json.dumps({"format": FORMAT, "configuration": configuration, "numpy": own, "tree": tree})
     about = np.frombuffer(text.encode(), dtype=np.uint8)
     checksum = _checksum(about, columns)
     replace(path, lambda file: np.savez(file, about=about, checksum=checksum, **columns), keep=keep)
@@ -102,16 +98,11 @@ def _checksum(about: np.ndarray, columns: dict[str, np.ndarray]) -> np.ndarray:
     return np.frombuffer(digest.digest(), dtype=np.uint8)
 
 
-class Read(NamedTuple):
-    """A run from disk."""
+def read(path: Path, job: Job) -> tuple[State, bool]:
+    """The state in the newer readable one of the two files, if it belongs to this run; and whether it is the newest.
 
-    state: State
-    picture: Picture
-    newest: bool  # whether from the file itself, not from the one before
-
-
-def read(path: Path, configuration: dict[str, Any], method: Any, x0: Array) -> Read:
-    """The newer readable one of the two files, if it belongs to this run; arrays are in x0's library."""
+    Its arrays are in x0's library.
+    """
     newest = True
     try:
         about, columns = _contents(path)
@@ -120,20 +111,17 @@ def read(path: Path, configuration: dict[str, Any], method: Any, x0: Array) -> R
         try:
             about, columns = _contents(previous_path(path))
         except FileNotFoundError:
-            raise _missing_error(path, damage) from None
+            if isinstance(damage, Unreadable):
+                raise ValueError(str(damage)) from None
+            raise FileNotFoundError(f"no checkpoint at {path}") from None
         except Unreadable as other:
             raise ValueError(f"neither checkpoint can be read: {damage}; {other}") from None
         warnings.warn(f"{damage}; going on from {previous_path(path)}", RuntimeWarning, stacklevel=4)
-    refuse_other(str(path), about["configuration"], configuration)
+    job.refuse_other(str(path), about["configuration"])
     own = set(about["numpy"])
     arrays = [columns[f"a{i}"] for i in range(len(columns))]
-    given = [array if i in own else _to_library_of(x0, array) for i, array in enumerate(arrays)]
-    known = unpack(Packed(about["tree"], given), state_classes(method))
-    return Read(known.pop("state"), Picture(**known, configuration=about["configuration"]), newest)
-
-
-def _missing_error(path: Path, damage: Exception) -> Exception:
-    return ValueError(str(damage)) if isinstance(damage, Unreadable) else FileNotFoundError(f"no checkpoint at {path}")
+    given = [array if i in own else _to_library_of(job.x0, array) for i, array in enumerate(arrays)]
+    return unpack(Packed(about["tree"], given), state_classes(job.method))["state"], newest
 
 
 def _to_library_of(x0: Array, array: np.ndarray) -> Array:
@@ -151,10 +139,9 @@ def _contents(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         contents = json.loads(about.tobytes()) if fits else {}
     except FileNotFoundError:
         raise
-    except OSError as error:
-        raise Unreadable(f"{path} is no checkpoint, or damaged ({error.strerror or error})") from error
     except Exception as error:  # damaged bytes may raise anything in zipfile, zlib and NumPy
-        raise Unreadable(f"{path} is no checkpoint, or damaged") from error
+        why = f" ({error.strerror or error})" if isinstance(error, OSError) else ""
+        raise Unreadable(f"{path} is no checkpoint, or damaged{why}") from error
     if not fits:
         raise Unreadable(f"{path} is damaged: its checksum does not fit")
     if contents.get("format") != FORMAT:
@@ -169,7 +156,7 @@ def is_intact(path: Path) -> bool:
     except (Unreadable, FileNotFoundError):
         return False
     except ValueError:  # undamaged, but of another format
-        return True
+        pass
     return True
 
 

@@ -35,17 +35,13 @@ def state_classes(method: Any) -> dict[str, type]:
 def parts_of(classes: Iterable[type]) -> dict[str, type]:
     """These classes and those of their fields, as far as they are data classes or named tuples."""
     found: dict[str, type] = {}
-    waiting = list(classes)
+    waiting: list[Any] = list(classes)
     while waiting:
-        cls = waiting.pop()
-        if not _is_record(cls) or _name(cls) in found:
-            continue
-        found[_name(cls)] = cls
-        hints = list(typing.get_type_hints(cls).values())
-        while hints:
-            hint = hints.pop()
-            hints += typing.get_args(hint)
-            waiting += [hint] if isinstance(hint, type) else []
+        part = waiting.pop()
+        waiting += typing.get_args(part)  # where it is a hint such as tuple[X, ...] or X | None
+        if _is_record(part) and _name(part) not in found:
+            found[_name(part)] = part
+            waiting += typing.get_type_hints(part).values()
     return found
 
 
@@ -61,8 +57,7 @@ def _parts(value: Any) -> dict[str, Any]:
     """The fields of a record; where it shares a buffer with later versions, those that `to_parts` gives."""
     if hasattr(value, "to_parts"):
         return value.to_parts()
-    named = getattr(value, "_fields", None)
-    names = named or [field.name for field in dataclasses.fields(value)]
+    names = getattr(value, "_fields", None) or [field.name for field in dataclasses.fields(value)]
     return {name: getattr(value, name) for name in names}
 
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from .._math.arrays import Array
-from .._math.doubt import CERTAIN, Doubt, roundings
+from .._math.doubt import CERTAIN, Doubt
 from .._math.estimate import EstimateBound
 from .._math.evaluation import Evaluation
 from ..objectives._operators import quiet
@@ -21,12 +21,16 @@ from .certificate import Cut, cut_at
 from .convexity import Convexity
 from .oracle import Oracle
 from .record import State, restore_fields
-from .status import Status
+
+NOTHING = EstimateBound(weight=0.0, psi=0.0, mu=0.0, reach=0.0)
+"""A bound that says nothing: -inf for every radius."""
+NOWHERE = Cut(f=math.inf, slope=math.inf, tilt=-math.inf, away=0.0)
+"""A cut that proves nothing."""
 
 
 @dataclass
 class Bounds:
-    """An observer of the states; also the stopping criterion on the gap."""
+    """An observer of the states."""
 
     radius: float | None  # an l_2 bound on ||x_0 - x*||
     mu: float  # strong convexity w.r.t. l_2
@@ -35,30 +39,30 @@ class Bounds:
     upper: float = math.inf
     x: Array = None  # where upper was found
     doubt: Doubt = CERTAIN  # what upper may be off by
-    certificate: EstimateBound | None = None  # the estimate that gave the best lower bound of its kind
-    cut: Cut | None = None  # the cut that gave the best lower bound of its kind
-    near: float = math.inf  # the least gap that the slope at an evaluated point proves by itself
+    certificate: EstimateBound = NOTHING  # the estimate that gave the best lower bound of its kind
+    cut: Cut | EstimateBound = NOTHING  # the cut that gave the best lower bound of its kind
+    nearest: Cut = NOWHERE  # the cut whose slope proves the least gap at its own point
+    near: float = math.inf  # that gap
     near_x: Array = None  # that point
     convexity: Convexity | None = None  # None: f is convex by construction, or its gradients too coarse to tell
     oracle: Oracle | None = None  # which knows the curvature that was seen
-    bent: float = 0.0  # the curvature that the bounds were charged for
     withdrawn: str = ""  # why nothing is certified after all
     kept: ClassVar[tuple[str, ...]] = (
-        *("lower", "upper", "x", "doubt", "certificate", "cut", "near", "near_x"),
-        *("radius", "withdrawn", "convexity"),
+        *("upper", "x", "doubt", "certificate", "cut", "nearest", "near_x"),
+        *("withdrawn", "convexity"),
     )
 
     def restore(self, known: Mapping[str, Any]) -> None:
-        """Take over what a run had proved; where it was for a smaller radius, compute the bounds again."""
-        radius, watched = self.radius, self.convexity is not None
+        """Take over what a run had proved, for the radius of this one."""
+        watched = self.convexity is not None
         restore_fields(self, known)
-        self.convexity = replace(self.convexity) if watched and self.convexity is not None else None
-        self.radius, self.bent = radius, self.bend
-        if known["radius"] is not None and not (radius is not None and radius <= known["radius"]):
-            self.charge_anew()
+        self.convexity = self.convexity if watched else None
+        if self.can_certify:
+            self.lower = max(proof.lower(self.radius, self.bend) for proof in (self.certificate, self.cut))
+            self.near = self.nearest.gap(self.radius, self.bend)
 
     @property
-    def known(self) -> bool:
+    def can_certify(self) -> bool:
         """Whether a lower bound can be had at all."""
         return (self.radius is not None or self.mu > 0.0) and not self.withdrawn
 
@@ -88,67 +92,39 @@ class Bounds:
     def __call__(self, state: State) -> None:
         """Take in one state."""
         bend, at = self.bend, state.at
-        if self.convexity is not None and not self.convexity(at, state.iteration, bend):
-            self._withdraw(self.convexity.violation)
+        if self.convexity is not None and at.finite and not self.withdrawn:
+            self.convexity, self.withdrawn = self.convexity.with_evaluation(at, state.iteration, bend)
         value, x = (at.f, at.x) if math.isnan(state.fun) else (state.fun, state.x)
         if value < self.upper:
             # A point that was evaluated without its gradient gets the doubt of the point before it.
             doubt = at.doubt if value == at.f else at.doubt._replace(value=at.doubt.value + 4.0 * at.eps * abs(value))
             self.upper, self.x, self.doubt = value, x, doubt
-        if not self.known:
+        if not self.can_certify:
             return
-        if bend != self.bent:  # the bounds so far were charged for another curvature
-            self.bent = bend
-            self.charge_anew()
-        self._take(state)
+        radius, estimate = self.radius, state.estimate.certificate(state.origin)
+        cut = cut_at(at, None if radius is None else state.origin, self.mu)
+        # Both the proofs so far and the new ones are charged for the curvature that is known now.
+        proved, near = self.certificate.lower(radius, bend), self.nearest.gap(radius, bend)
+        cut_proved, gap = self.cut.lower(radius, bend), cut.gap(radius, bend)
+        if (lower := estimate.lower(radius, bend)) > proved:
+            self.certificate, proved = estimate, lower
+        if (lower := cut.lower(radius, bend)) > cut_proved:
+            self.cut, cut_proved = cut, lower
+        if gap < near:
+            self.nearest, self.near_x = cut, at.x
+        self.lower, self.near = max(proved, cut_proved), min(near, gap)
         if self.lower > self._upper or self.near < 0.0:
             self.withdraw(max(self.lower, self.upper - self.near), self.upper)
 
-    def charge_anew(self) -> None:
-        """Compute the bounds again, for the radius and the curvature that are known now."""
-        self.lower, self.near = max(self._lower(self.certificate), self._lower(self.cut)), math.inf
-
-    def _take(self, state: State) -> None:
-        """Keep the bounds that one more state proves, where they are better."""
-        certificate, cut = state.estimate.certificate(state.origin), self._cut(state)
-        if (lower := self._lower(certificate)) > self._lower(self.certificate):
-            self.certificate, self.lower = certificate, max(self.lower, lower)
-        if (lower := self._lower(cut)) > self._lower(self.cut):
-            self.cut, self.lower = cut, max(self.lower, lower)
-        if (gap := cut.gap(self.radius, self.mu, self.bend)) < self.near:
-            self.near, self.near_x = gap, state.at.x
-
-    def _lower(self, source: EstimateBound | Cut | None) -> float:
-        """The lower bound that an estimate or a cut proves for the run's own radius and mu."""
-        if source is None:
-            return -math.inf
-        if isinstance(source, Cut):
-            return source.lower(self.radius, self.mu, self.bend)
-        return source.lower(self.radius, self.bend)
-
     def withdraw(self, lower: float, value: float) -> None:
         """Certify nothing any more, as a lower bound is above a value."""
-        self._withdraw(
-            f"A lower bound, {lower:.6g}, is above the value {value:.6g}: the radius is too small, mu too large, or "
-            "the function not convex; nothing is certified."
-        )
-
-    def _withdraw(self, why: str) -> None:
-        self.withdrawn = self.withdrawn or why
-        self.lower, self.near = -math.inf, math.inf
-
-    def _cut(self, state: State) -> Cut:
-        """The cut at the evaluated point; without a radius, one that says nothing about any radius."""
-        e = state.at
-        if self.radius is not None:
-            return cut_at(e, state.origin)
-        return Cut(e.f, e.norm2, -math.inf, 0.0, e.doubt, e.eps * roundings(e.x.shape[0]))
+        reasons = [] if self.radius is None else [f"radius = {self.radius:g} is too small"]
+        reasons += [f"mu = {self.mu:g} is too large"] if self.mu > 0.0 else []
+        reasons += [] if self.convexity is None else ["the function is not convex"]
+        contradiction = f"A lower bound, {lower:.6g}, is above the value {value:.6g}"
+        self.withdrawn = f"{contradiction}: {', or '.join(reasons)}; nothing is certified."
 
     def is_closed_at(self, e: Evaluation, origin: Array) -> bool:
         """Whether the certified gap at this very point is small enough."""
-        near = cut_at(e, origin).gap(self.radius, self.mu, self.bend)
+        near = cut_at(e, origin, self.mu).gap(self.radius, self.bend)
         return not self.withdrawn and min(e.f + e.df(self.bend) - self.lower, near) <= self.gap_tol
-
-    def criterion(self, state: State) -> Status | None:
-        """Whether the gap is small enough."""
-        return Status.GAP if self.gap <= self.gap_tol and not self.withdrawn else None

@@ -12,6 +12,11 @@ from typing import Any, NamedTuple
 from .._math.evaluation import Evaluation
 
 
+def hand_back(problem: Any, e: Evaluation) -> Evaluation:
+    """The evaluation as it is."""
+    return e
+
+
 class MethodTraits(NamedTuple):
     """What a method may declare, each as an attribute of that name."""
 
@@ -19,14 +24,14 @@ class MethodTraits(NamedTuple):
     needs_images: bool = False  # it works on images A x of an objective phi(Ax - b), and on nothing else
     keeps_images: bool = False  # it works on images where there are any, in float64, and measures its steps by them
     state_classes: tuple[type, ...] = ()  # the classes of its states, for checkpoints
-    finish: Callable[[Any, Evaluation], Evaluation] | None = None  # (problem, e) -> e as it may be handed back
+    finish: Callable[[Any, Evaluation], Evaluation] = hand_back  # (problem, e) -> e as it may be handed back
 
 
 class ObjectiveTraits(NamedTuple):
     """What an objective may declare."""
 
     has_images: bool = False  # ``images()`` gives the space in which methods move images of A
-    convex: bool = False  # it is convex by construction
+    convex: bool = False  # it is convex by construction, as it is made of a ``loss``; the others are attributes
     bounded_below: bool = False  # it is known to have a lower bound, so that it can only seem to fall without end
     note: str = ""  # what the user should be told
     sharpen: Callable[..., Any] | None = None  # value, gradient and their doubt with less rounding
@@ -43,9 +48,5 @@ def traits_of_method(method: Any) -> MethodTraits:
 
 def traits_of_objective(objective: Any) -> ObjectiveTraits:
     """What it declares; a black box (None) declares nothing."""
-    if objective is None:
-        return ObjectiveTraits()
-    known = {
-        name: getattr(objective, name) for name in ("bounded_below", "note", "sharpen") if hasattr(objective, name)
-    }
+    known = {name: getattr(objective, name) for name in ObjectiveTraits._fields[2:] if hasattr(objective, name)}
     return ObjectiveTraits(has_images=hasattr(objective, "images"), convex=hasattr(objective, "loss"), **known)

@@ -4,17 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
-from .._math.doubt import CERTAIN, Doubt, roundings, smallest_number
+from .._math.doubt import CERTAIN, EPS, Doubt, roundings, smallest_number
+from .._math.estimate import EstimateBound
+from .._math.evaluation import Evaluation
 from .._math.geometry import Array, dot, norm2
-
-if TYPE_CHECKING:
-    from .._math.estimate import EstimateBound
-    from .._math.evaluation import Evaluation
-
-
-EPS = 2.0**-52
 
 
 @dataclass(frozen=True)
@@ -25,56 +19,66 @@ class Cut:
     slope: float  # ||g||_2
     tilt: float  # <g, x_0 - x>
     away: float  # ||x - x_0||_2
+    mu: float = 0.0  # strong convexity w.r.t. l_2
     doubt: Doubt = CERTAIN  # of f and g
     unit: float = 0.0  # the relative error of slope, tilt and away
     lost: float = 0.0  # what tilt may have lost to underflow
+
+    @property
+    def exact(self) -> Cut:
+        """The same cut without what rounding may have done to it."""
+        return replace(self, doubt=CERTAIN, unit=0.0)
 
     def value_doubt(self, bend: float = 0.0) -> float:
         """What f may be off by, for the curvature that the run has seen."""
         return self.doubt.value + bend * self.doubt.value_bend
 
-    def gap(self, radius: float | None, mu: float, bend: float = 0.0) -> float:
+    def _slope_doubt(self, bend: float) -> float:
+        """The part of what the slope may be off by that depends on the curvature."""
+        return bend * self.doubt.slope_bend + math.sqrt(bend) * self.doubt.slope_root
+
+    def gap(self, radius: float | None, bend: float = 0.0) -> float:
         """f(x) - f* <= this, by the slope at x alone: what f may be off by does not matter.
 
         Within the radius f(x) - f* <= R ||g|| - tilt, with strong convexity f(x) - f* <= ||g||^2/(2 mu).  It is
         negative where no minimiser can be within the radius.
         """
-        bounds = [math.inf]
+        bounds, by_curvature = [math.inf], self._slope_doubt(bend)
         for blur, shift in ((self.doubt.true, 0.0), (self.doubt.slope, self.doubt.shift)):
-            blur += bend * self.doubt.slope_bend
+            blur += by_curvature
             slope = self.slope * (1.0 + self.unit) + blur
             if radius is not None:
                 bounds.append(
                     radius * slope - self.tilt + (self.unit * self.slope + blur) * self.away + self.lost + shift
                 )
-            if mu > 0.0:
-                bounds.append(slope * (slope / (2.0 * mu)) + shift)
+            if self.mu > 0.0:
+                bounds.append(slope * (slope / (2.0 * self.mu)) + shift)
         best = min(bounds)
         return best + 4.0 * EPS * abs(best) if not math.isnan(best) else math.inf
 
-    def lower(self, radius: float | None, mu: float, bend: float = 0.0) -> float:
+    def lower(self, radius: float | None, bend: float = 0.0) -> float:
         """f* >= this; rounding is taken off.
 
         Within the radius f* >= f + tilt - R ||g||; with strong convexity f* >= f - ||g||^2/(2 mu).
         """
-        blur = self.doubt.slope + bend * self.doubt.slope_bend + self.unit * self.slope
+        blur = self.doubt.slope + self._slope_doubt(bend) + self.unit * self.slope
         slope, f = self.slope + blur, self.f - self.value_doubt(bend)
         bounds = [-math.inf]
         if radius is not None:
             bounds.append(f + self.tilt - (blur + self.unit * self.slope) * self.away - radius * slope - self.lost)
-        if mu > 0.0:
-            bounds.append(f - slope * (slope / (2.0 * mu)) * (1.0 + 4.0 * EPS))
+        if self.mu > 0.0:
+            bounds.append(f - slope * (slope / (2.0 * self.mu)) * (1.0 + 4.0 * EPS))
         best = max(bounds)
         return best - 4.0 * EPS * abs(best) if math.isfinite(best) else -math.inf
 
 
-def cut_at(e: Evaluation, origin: Array) -> Cut:
-    """The cut at an evaluated point."""
-    away = origin - e.x
-    d = e.x.shape[0]
-    return Cut(
-        e.f, e.norm2, dot(e.g, away), norm2(away), e.doubt, e.eps * roundings(d), 2.0 * d * smallest_number(e.eps)
-    )
+def cut_at(e: Evaluation, origin: Array | None, mu: float = 0.0) -> Cut:
+    """The cut at an evaluated point; without an origin, it says nothing about any radius."""
+    d, tilt, away = e.x.shape[0], -math.inf, 0.0
+    if origin is not None:
+        back = origin - e.x
+        tilt, away = dot(e.g, back), norm2(back)
+    return Cut(e.f, e.norm2, tilt, away, mu, e.doubt, e.eps * roundings(d), 2.0 * d * smallest_number(e.eps))
 
 
 @dataclass(frozen=True, repr=False)
@@ -91,23 +95,31 @@ class Certificate:
     >>> res.certificate.gap(radius=5.0) >= res.fun >= res.certificate.lower(radius=5.0)
     True
     >>> res.certificate.assumes
-    'f is convex; the radius that is asked for'
+    'f is convex; the radius given to gap() or lower()'
     """
 
     cut: Cut  # at the returned x
-    mu: float  # strong convexity w.r.t. l_2
-    certificates: tuple[EstimateBound, ...]  # one per epoch, scalars only
+    proofs: tuple[EstimateBound | Cut, ...]  # of the epochs of the run and at its other points, scalars only
     radius: float | None = None  # the one given to the run
     withdrawn: bool = False  # whether what was seen of f contradicts the assumptions
     bend: float = 0.0  # the largest curvature seen between evaluated points, where rounding is judged by it
-    cuts: tuple[Cut, ...] = ()  # at other points of the run
-
-    L: float = math.nan  # the smoothness constant that the method relied on last; no bound rests on it
     convex: bool = False  # whether f is convex by construction; otherwise that is an assumption, and is watched
+    L: float = math.nan  # the smoothness constant that the method relied on last; no bound rests on it
 
     def __repr__(self) -> str:
-        known = self.radius is not None or self.mu > 0.0
-        return f"<certified: {self.gap():.3g}>" if known else "<certified for a radius: certificate.gap(radius)>"
+        if self.withdrawn:
+            return "<nothing is certified>"
+        return f"<certified: {self.gap():.3g}>" if self.needs_no_radius else "<certified for a radius: gap(radius)>"
+
+    @property
+    def mu(self) -> float:
+        """The strong convexity w.r.t. l_2."""
+        return self.cut.mu
+
+    @property
+    def needs_no_radius(self) -> bool:
+        """Whether a gap is certified without a further radius."""
+        return self.radius is not None or self.mu > 0.0
 
     @property
     def assumes(self) -> str:
@@ -115,7 +127,7 @@ class Certificate:
         parts = [] if self.convex else ["f is convex"]
         parts += [f"mu = {self.mu:g}"] if self.mu > 0.0 else []
         parts += [f"radius = {self.radius:g}"] if self.radius is not None else []
-        return "; ".join(parts + ([] if self.mu > 0.0 or self.radius is not None else ["the radius that is asked for"]))
+        return "; ".join(parts + ([] if self.needs_no_radius else ["the radius given to gap() or lower()"]))
 
     def lower(self, radius: float | None = None) -> float:
         """The best certified lower bound on f*; -inf if nothing is known yet.
@@ -125,13 +137,12 @@ class Certificate:
         radius = self._radius(radius)
         if self.withdrawn:
             return -math.inf
-        best = self._lower(radius)
         if radius is not None and self.contradicts(radius):
             raise ValueError(
                 f"radius = {radius:.6g} is contradicted by the run: no minimiser is within that distance of x0. "
                 f"The smallest radius that the run allows is {self._smallest_radius(radius):.6g}."
             )
-        return best
+        return self._lower(radius)
 
     @property
     def _upper(self) -> float:
@@ -149,13 +160,11 @@ class Certificate:
         return radius
 
     def _lower(self, radius: float | None) -> float:
-        bounds = [certificate.lower(radius, self.bend) for certificate in self.certificates]
-        bounds += [cut.lower(radius, self.mu, self.bend) for cut in (self.cut, *self.cuts)]
-        return max(bounds)
+        return max(proof.lower(radius, self.bend) for proof in (self.cut, *self.proofs))
 
     def contradicts(self, radius: float | None) -> bool:
         """Whether the run proves that no minimiser is so near to x0; without a radius, that mu is too large."""
-        return self._lower(radius) > self._upper or self.cut.gap(radius, self.mu, self.bend) < 0.0
+        return self._lower(radius) > self._upper or self.cut.gap(radius, self.bend) < 0.0
 
     def _smallest_radius(self, low: float) -> float:
         """The smallest radius above `low` that the run does not contradict, by bisection: the bounds fall with it."""
@@ -172,7 +181,7 @@ class Certificate:
         lower = self.lower(radius)
         if self.withdrawn or (radius is None and self.radius is None and self.contradicts(None)):
             return math.inf
-        gap = min(self.cut.gap(self._radius(radius), self.mu, self.bend), self._upper - lower)
+        gap = min(self.cut.gap(self._radius(radius), self.bend), self._upper - lower)
         return math.inf if math.isnan(gap) else gap
 
     def charge(self, radius: float | None = None) -> float:
@@ -180,7 +189,11 @@ class Certificate:
         radius, gap = self._radius(radius), self.gap(radius)
         if self.withdrawn:
             return math.inf
-        exact = [replace(cut, doubt=CERTAIN, unit=0.0) for cut in (self.cut, *self.cuts)]
-        lower = [cut.lower(radius, self.mu) for cut in exact]
-        lower += [c.lower(radius, self.bend) + c.rounding_charge(radius, self.bend) for c in self.certificates]
-        return min(max(gap - min(self.cut.f - max(lower), exact[0].gap(radius, self.mu)), 0.0), gap)
+        exact = [self._exact_lower(proof, radius) for proof in (self.cut, *self.proofs)]
+        return min(max(gap - min(self.cut.f - max(exact), self.cut.exact.gap(radius)), 0.0), gap)
+
+    def _exact_lower(self, proof: EstimateBound | Cut, radius: float | None) -> float:
+        """The lower bound that it would prove in exact arithmetic."""
+        if isinstance(proof, Cut):
+            return proof.exact.lower(radius)
+        return proof.lower(radius, self.bend) + proof.rounding_charge(radius, self.bend)

@@ -7,7 +7,6 @@ minimised all the same, but nothing is proved about it any more.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from .._math.evaluation import Evaluation
@@ -21,48 +20,40 @@ class Seen(NamedTuple):
     iteration: int
 
 
-@dataclass
-class Convexity:
-    """An observer of evaluations; `violation` says what was found, empty while all is well."""
+class Convexity(NamedTuple):
+    """What is known of the evaluations so far."""
 
     first: Seen | None = None
     best: Seen | None = None
     last: Seen | None = None
-    violation: str = ""
 
-    def __call__(self, e: Evaluation, iteration: int, bend: float) -> bool:
-        """Whether no violation was found so far, this evaluation included; bend: the largest curvature seen."""
-        if self.violation or not e.finite:
-            return not self.violation
+    def with_evaluation(self, e: Evaluation, iteration: int, bend: float) -> tuple[Convexity, str]:
+        """The same with one more evaluation, and what it shows against convexity; bend: the largest curvature seen."""
         new = Seen(e, iteration)
         if self.first is None or self.best is None or self.last is None:
-            self.first = self.best = self.last = new
-            return True
+            return Convexity(new, new, new), ""
+        violation = ""
         if e.g is not self.last.e.g:  # arrays are compared: evaluations from a checkpoint are new objects
-            self._compare(self.last, new, bend)
-            self._compare(self.best if iteration % 2 else self.first, new, bend)
-        self.last = new
-        if e.f < self.best.e.f:
-            self.best = new
-        return not self.violation
+            other = self.best if iteration % 2 else self.first
+            violation = _find_violation(other, new, bend) or _find_violation(self.last, new, bend)
+        return Convexity(self.first, new if e.f < self.best.e.f else self.best, new), violation
 
-    def _compare(self, old: Seen, new: Seen, bend: float) -> None:
-        """Compare each cut with the value at the other point."""
-        e, other = new.e, old.e
-        away = e.x - other.x
-        distance = norm2(away)
-        doubt = e.df(bend) + other.df(bend)
-        dg, dh = e.dg(bend), other.dg(bend)
-        rise = e.f - other.f
-        forward, explained = dot(other.g, away) - rise, doubt + dh * distance
-        backward, also = rise - dot(e.g, away), doubt + dg * distance
-        if forward > explained or backward > also:
-            if backward - also > forward - explained:
-                above, explained, at, where = backward, also, new.iteration, old.iteration
-            else:
-                above, at, where = forward, old.iteration, new.iteration
-            self.violation = (
-                f"The function is not convex, or noisy, or its gradient is wrong: the cut at iteration {at} is "
-                f"{above:.3g} above the value at iteration {where}, and rounding explains {explained:.1g} of it; "
-                "nothing is certified."
-            )
+
+def _find_violation(old: Seen, new: Seen, bend: float) -> str:
+    """Compare each cut with the value at the other point, and say where one lies above it."""
+    e, other = new.e, old.e
+    away = e.x - other.x
+    distance = norm2(away)
+    doubt = e.df(bend) + other.df(bend)
+    rise = e.f - other.f
+    forward, explained = dot(other.g, away) - rise, doubt + other.dg(bend) * distance
+    backward, also = rise - dot(e.g, away), doubt + e.dg(bend) * distance
+    if not (forward > explained or backward > also):
+        return ""
+    above, at, where = forward, old.iteration, new.iteration
+    if backward - also > forward - explained:
+        above, explained, at, where = backward, also, new.iteration, old.iteration
+    return (
+        f"The function is not convex, or noisy, or its gradient is wrong: the cut at iteration {at} is {above:.3g} "
+        f"above the value at iteration {where}, and rounding explains {explained:.3g} of it; nothing is certified."
+    )

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
 
@@ -28,35 +27,23 @@ SHRUNK = 0.25
 """With an eighth of the step, slopes to either side of a smooth function differ by about an eighth."""
 
 
-class Misfit(NamedTuple):
-    """A direction along which the gradient does not fit."""
-
-    name: str
-    claimed: float  # <g, direction>
-    seen: float  # the slope of the values
-
-    def __str__(self) -> str:
-        return (
-            f"Along {self.name} the gradient gives the slope {self.claimed:.3g}, where the values of the function give "
-            f"{self.seen:.3g}: check the code that computes the gradient."
-        )
-
-
-def find_misfit(value: Callable[[Array], float], e: Evaluation, bend: float) -> Misfit | None:
-    """The first direction along which the gradient does not fit; None where it fits, or rounding hides it."""
-    directions = {"itself": e.g / e.norm2, "a vector of signs": _signs(e.x)} if e.norm2 > 0.0 else {}
+def find_misfit(value: Callable[[Array], float], e: Evaluation, bend: float) -> str:
+    """The first direction along which the gradient does not fit, in words; empty where it fits or rounding hides it."""
+    directions = {"the gradient": e.g / e.norm2, "a vector of signs": _signs(e.x)} if e.norm2 > 0.0 else {}
     with np.errstate(all="ignore"):
         for name, direction in directions.items():
-            misfit = _misfit_along(name, direction, value, e, bend)
-            if misfit is not None:
-                return misfit
-    return None
+            if (slopes := _misfit_along(direction, value, e, bend)) is not None:
+                return (
+                    f"In the direction of {name}, the gradient predicts the slope {slopes[0]:.3g}, but differences of "
+                    f"function values give {slopes[1]:.3g}: check the code that computes the gradient."
+                )
+    return ""
 
 
 def _misfit_along(
-    name: str, direction: Array, value: Callable[[Array], float], e: Evaluation, bend: float
-) -> Misfit | None:
-    """Compare the slope of the values along a unit vector with the gradient's.
+    direction: Array, value: Callable[[Array], float], e: Evaluation, bend: float
+) -> tuple[float, float] | None:
+    """The slopes of the gradient and of the values along a unit vector, where they do not fit.
 
     Smoothness explains a change of the middle slope from one step to the shorter one, twice over.  A difference of the
     slopes to either side that does not shrink with the step is a kink, or noise.
@@ -76,7 +63,7 @@ def _misfit_along(
     neighbours = OPERATIONS * roundings(e.x.shape[0]) * e.eps * change
     noise = 4.0 * (e.df(bend) + neighbours) / t + e.dg(bend)
     # Where a value was not finite the comparison is with NaN, and no misfit is reported.
-    return Misfit(name, claimed, seen) if abs(claimed - seen) > allowed + noise else None
+    return (claimed, seen) if abs(claimed - seen) > allowed + noise else None
 
 
 def _signs(x: Array) -> Array:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from .._math.evaluation import Evaluation
 from .problem import Method, Problem
-from .record import Run, State, fields_of
+from .record import Run, State
 from .status import Status, Stop
 
 Criterion = Callable[[State], Status | None]
@@ -50,28 +51,27 @@ class Watch:
     record: Observer
     callback: Observer | None
     criteria: Sequence[Criterion]
-    picture: Callable[[Run], None] | None = None  # takes a picture of the run, whatever becomes of the next step
-    save: Callable[[Run], None] | None = None  # writes the picture to disk, where that is due
+    saver: Any = None  # takes a picture of the run, whatever becomes of the next step, and writes it where that is due
     keep_interrupted: bool = False  # whether Ctrl-C ends the run with what there is, or is raised
 
-    def __call__(self, run: Run, first: bool) -> bool:
+    def __call__(self, run: Run) -> bool:
         """Whether the run ends here.  A state from a checkpoint is recorded already; the first gets no callback."""
         state = run.state
         if not run.complete:
             self.record(state)
-            try:
-                if self.callback is not None and not first:
-                    self.callback(state)
-            finally:
-                if self.picture is not None:
-                    self.picture(run)
-                run.complete = True
+        try:
+            if self.callback is not None and run.moved:
+                self.callback(state)
+        finally:
+            if self.saver is not None:
+                self.saver.take_picture(run)
+            run.complete = True
         for criterion in self.criteria:
             if (status := criterion(state)) is not None:
                 run.status = status
                 return True
-        if self.save is not None:
-            self.save(run)
+        if self.saver is not None:
+            self.saver.write_if_due()
         return False
 
 
@@ -80,13 +80,10 @@ def follow(problem: Problem, method: Method, start: Evaluation | Run, watch: Wat
 
     No generator: Python would turn a StopIteration of the user's function into an error of its own.
     """
-    run = start if isinstance(start, Run) else Run.at(first_state(problem, method, start))
-    first = True
+    run = start if isinstance(start, Run) else Run.at(first_state(problem, method, start), problem.oracle)
     try:
-        while not watch(run, first):
-            run.before = fields_of(problem.oracle)
-            run.move(next_state(problem, method, run.state))
-            first = False
+        while not watch(run):
+            run.move(next_state(problem, method, run.state), problem.oracle)
     except Stop as stop:
         run.status = stop.status
     except KeyboardInterrupt:

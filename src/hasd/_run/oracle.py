@@ -10,17 +10,12 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from .._math.arrays import (
-    Array,
-)
+from .._math.arrays import Array
 from .._math.evaluation import NO_BEND, Bend, Evaluation, is_finite
-from .sources import (
-    Source,
-    refuse_late,
-)
+from .sources import Source, refuse_late
 from .status import Status, Stop
 
 
@@ -32,10 +27,10 @@ class Oracle:
     maxfun: float = math.inf
     deadline: float = math.inf  # on time.perf_counter()
     recorded: tuple[int, int, int] = (0, 0, 0)  # what only the record asked for
-    best: Evaluation | None = field(default=None)  # lowest finite f the method evaluated with its gradient
+    best: Evaluation | None = None  # lowest finite f the method evaluated with its gradient
     lowest: tuple[float, Array | None] = (math.inf, None)  # lowest finite f of the points evaluated without one
     bend: Bend = NO_BEND  # the curvature seen, by which the rounding of a user's function is judged
-    kept: ClassVar[tuple[str, ...]] = ("best", "lowest", "bend", "recorded")
+    kept: ClassVar[tuple[str, ...]] = ("best", "lowest", "bend")
 
     @property
     def counts(self) -> tuple[int, int, int]:
@@ -50,7 +45,7 @@ class Oracle:
         return self.recorded[0]
 
     @property
-    def exhausted(self) -> bool:
+    def is_out_of_time(self) -> bool:
         """Whether no time is left."""
         return time.perf_counter() >= self.deadline
 
@@ -65,7 +60,8 @@ class Oracle:
 
     def evaluate(self, x: Array) -> Evaluation:
         """f and g at x, counted against the budget."""
-        self._check_budget(x)
+        if self.maxfun < math.inf or self.deadline < math.inf:
+            self._check_budget(x)
         e = self.evaluation(x, *self.source.value_and_grad(x, self.deadline))
         if e.f == -math.inf:
             raise Stop(Status.UNBOUNDED)
@@ -91,8 +87,8 @@ class Oracle:
         """The function at x, with the precision it was computed in and what it may be off by."""
         e = Evaluation(x, f, g, self.source.precision)
         e.__dict__["doubt"] = self.source.doubt(e, image)  # set last: the doubt uses the norms that e caches
-        if image is not None and self.source.by_curvature and e.finite:  # a method made it from an operator's images
-            self.bend = self.bend.with_evaluation(e)
+        if image is not None:  # a method made it from an operator's images
+            self.see(e)
         return e
 
     def charge(self) -> None:
@@ -111,7 +107,7 @@ class Oracle:
 
     def probe(self, e: Evaluation) -> None:
         """Evaluate a user's function at a second point, where it was at one only, so that some curvature is seen."""
-        if e.finite and self.source.by_curvature and self.bend.pairs == 0 and not self.exhausted:
+        if e.finite and self.source.by_curvature and self.bend.pairs == 0 and not self.is_out_of_time:
             step = e.eps ** (1.0 / 3.0) * max(1.0, e.size) / math.sqrt(e.x.shape[0])
             there = self.record(e.x + step)
             self.bend = Bend(last=e).with_evaluation(there) if there.finite else self.bend

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol, runtime_checkable
 
+from .._math.arrays import Array
 from .._math.evaluation import Evaluation
 from .._math.geometry import Geometry, Lp
 from .capabilities import ObjectiveTraits, traits_of_objective
@@ -35,23 +36,25 @@ class Problem:
     @cached_property
     def traits(self) -> ObjectiveTraits:
         """What the objective says of itself."""
-        return traits_of_objective(self.objective)
+        return traits_of_objective(getattr(self.oracle.source, "objective", None))
 
     def dual_norm(self, e: Evaluation) -> float:
         """||g||_{p*} at an evaluation: computed once for each."""
         known = e.__dict__.get("dual_norm")
         if known is None:
-            known = e.__dict__["dual_norm"] = e.norm2 if self._euclidean else self.geometry.dual_norm(e.g)
+            euclidean = type(self.geometry) is Lp and self.geometry.p == 2.0  # every evaluation knows that norm
+            known = e.__dict__["dual_norm"] = e.norm2 if euclidean else self.geometry.dual_norm(e.g)
         return known
 
     def gain(self, e: Evaluation) -> float:
         """r(g) = ||g||_{p*}/||g||_2 at an evaluation; 1 where g = 0."""
         return self.dual_norm(e) / e.norm2 if e.norm2 > 0.0 else 1.0
 
-    @cached_property
-    def _euclidean(self) -> bool:
-        """Whether the norm is l_2, which every evaluation knows."""
-        return type(self.geometry) is Lp and self.geometry.p == 2.0
+    def steepest(self, e: Evaluation) -> Array:
+        """The steepest-descent map at an evaluation, whose dual norm is not computed again."""
+        if type(self.geometry) is Lp:
+            return self.geometry.steepest(e.g, self.dual_norm(e))
+        return self.geometry.steepest(e.g)
 
 
 @runtime_checkable

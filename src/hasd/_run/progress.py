@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from types import TracebackType
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from typing import Any
 
-from .bounds import Bounds
+from .loop import Observer
 from .record import State
+from .trace import Recorder
 
 
 def open_bar(total: int | None, name: str) -> Any:
@@ -19,31 +21,19 @@ def open_bar(total: int | None, name: str) -> Any:
     return tqdm(total=total, desc=name, unit="it")
 
 
-class Progress:
-    """A bar that follows the states: iterations, value, gradient norm.  Does nothing where it is not wanted."""
+@contextmanager
+def recorder_with_bar(recorder: Recorder, wanted: bool, maxiter: float, name: str) -> Iterator[Observer]:
+    """The recorder, where it is wanted with a bar: iterations, value, gradient norm, certified gap."""
+    if not wanted:
+        yield recorder
+        return
+    with closing(open_bar(None if math.isinf(maxiter) else int(maxiter), name)) as bar:
 
-    def __init__(self, wanted: bool, maxiter: float, name: str, bounds: Bounds):
-        """Open a bar where one is wanted."""
-        self.bounds = bounds
-        self.bar: Any = None
-        if wanted:
-            self.bar = open_bar(None if math.isinf(maxiter) else int(maxiter), name)
-
-    def __call__(self, state: State) -> None:
-        """Show one more state."""
-        if self.bar is not None:
-            self.bar.update(state.iteration - self.bar.n)
+        def observe(state: State) -> None:
+            recorder(state)
+            bar.update(state.iteration - bar.n)
             value = state.at.f if math.isnan(state.fun) else state.fun
-            gap = f" gap<={self.bounds.gap:.1e}" if self.bounds.known else ""
-            self.bar.set_postfix_str(f"f={value:.6g} |g|={state.grad_norm:.1e}{gap}", refresh=False)
+            gap = f" gap<={recorder.bounds.gap:.1e}" if recorder.bounds.can_certify else ""
+            bar.set_postfix_str(f"f={value:.6g} |g|={state.grad_norm:.1e}{gap}", refresh=False)
 
-    def __enter__(self) -> Progress:
-        """Nothing to open."""
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Close the bar, whatever happened."""
-        if self.bar is not None:
-            self.bar.close()
+        yield observe

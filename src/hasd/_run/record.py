@@ -7,12 +7,11 @@ picture written down, and ``res.state`` carries one along for ``resume=``.
 
 from __future__ import annotations
 
-import copy
 import math
 import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from .._math.arrays import Array
 from .._math.estimate import Estimate, EstimateBound
@@ -26,10 +25,9 @@ from .status import Status
 class Picture:
     """What a run knew between two iterations, beside its state."""
 
-    run: dict[str, Any]  # fields of `Run`
-    oracle: dict[str, Any]  # fields of the oracle, and the counts of its source
+    run: dict[str, Any]  # fields of `Run`, with those of the oracle
     bounds: dict[str, Any]  # fields of the bounds
-    trace: dict[str, Any]  # fields of the recorder; empty where a result's state carries the picture
+    trace: dict[str, Any]  # fields of the recorder, and the counts; empty where a result's state carries the picture
     configuration: dict[str, Any]  # what a run that goes on must share with this one
     objective: weakref.ReferenceType[Any] | None = None  # one of ours, as its data are fixed; a callable may change
 
@@ -110,39 +108,28 @@ class State:
 
     def __getstate__(self) -> dict[str, Any]:
         """Its fields without the function that evaluates `fun`, which only this process has."""
-        return {name: value for name, value in self.__dict__.items() if name != "_ask"}
+        return {"fun": math.nan, **{name: value for name, value in self.__dict__.items() if name != "_ask"}}
 
     def with_fields(self: S, **fields: Any) -> S:
         """A copy with these fields changed; `dataclasses.replace` does the same several times more slowly."""
         twin = object.__new__(type(self))
-        twin.__dict__.update(self.__dict__)
-        twin.__dict__.pop("_ask", None)
-        twin.__dict__.update(fields)
+        twin.__dict__.update(self.__dict__, **fields)
         return twin
 
     def with_counts(self, counts: tuple[int, int, int], ask: Callable[[Array], float]) -> State:
-        """A copy with the counts so far, whose value is evaluated by `ask` when it is read."""
-        twin = copy.copy(self)
-        twin.__dict__.update(_ask=ask, counts=counts)
+        """A copy with the counts so far; a value that the method had no need of is evaluated when it is read."""
+        twin = self.with_fields(counts=counts, _ask=ask)
+        if math.isnan(self.fun):
+            del twin.__dict__["fun"]
         return twin
 
+    if not TYPE_CHECKING:  # a type checker would take every name for known
 
-class _Value:
-    """`State.fun`: a value that the method had no need of is evaluated when it is read, where the state can ask."""
-
-    def __get__(self, state: State | None, owner: type) -> Any:
-        if state is None:
-            raise AttributeError("fun")  # the class itself has no value
-        known: float = state.__dict__["fun"]
-        if math.isnan(known) and "_ask" in state.__dict__:
-            known = state.__dict__["fun"] = state.__dict__["_ask"](state.x)
-        return known
-
-    def __set__(self, state: State, value: float) -> None:
-        state.__dict__["fun"] = value
-
-
-State.fun = _Value()  # type: ignore[assignment]
+        def __getattr__(self, name: str) -> float:
+            """`fun`, where it was left open: Python asks here for what is not among the fields."""
+            if name != "fun" or "_ask" not in self.__dict__:
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
+            return self.__dict__.setdefault("fun", self.__dict__["_ask"](self.x))
 
 
 @dataclass
@@ -152,18 +139,19 @@ class Run:
     state: State
     smallest: tuple[float, Evaluation]  # dual norm of the gradient, and where
     first: float  # f(x_0)
+    known: dict[str, Any]  # what the oracle knew when the state was made: a step that is broken off is made again
     status: Status = Status.MAXITER
+    moved: bool = False  # whether this call has made a step
     complete: bool = False  # whether the state has been recorded, and the callback has had it
-    before: dict[str, Any] = field(default_factory=dict)  # of a step that was broken off: what the oracle knew before
-    kept: ClassVar[tuple[str, ...]] = ("smallest", "first")
+    kept: ClassVar[tuple[str, ...]] = ("smallest", "first", "known")
 
     @classmethod
-    def at(cls, state: State) -> Run:
+    def at(cls, state: State, oracle: Any) -> Run:
         """A run that has seen nothing but this state."""
-        return cls(state, (state.grad_norm, state.at), state.at.f)
+        return cls(state, (state.grad_norm, state.at), state.at.f, fields_of(oracle))
 
-    def move(self, state: State) -> None:
+    def move(self, state: State, oracle: Any) -> None:
         """Take the next state."""
-        self.state, self.complete, self.before = state, False, {}
+        self.state, self.complete, self.known, self.moved = state, False, fields_of(oracle), True
         if state.grad_norm < self.smallest[0]:
             self.smallest = (state.grad_norm, state.at)

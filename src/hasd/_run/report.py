@@ -36,7 +36,7 @@ class Result(OptimizeResult):
     ``nit``                 iterations
     ``nfev``, ``nprod``     evaluations of the function, and products with the matrix or its transpose
     ``seconds``             time spent on the problem
-    ``trace``               what was recorded on the way, as arrays of equal length by name; None if nothing was
+    ``trace``               what was recorded on the way, as arrays of equal length by name; None with trace=False
     ======================  =============================================================================
 
     A result is a dictionary whose keys are attributes too, like SciPy's results.
@@ -47,6 +47,7 @@ class Result(OptimizeResult):
     >>> print(res)
     success: True
         fun: 1.0
+        gap: inf
           x: [1. 1.]
     """
 
@@ -63,14 +64,14 @@ class Result(OptimizeResult):
 
     def __dir__(self) -> list[str]:
         """The fields and what can be done with them."""
-        return sorted({*self, *super().__dir__()})
+        return sorted({*self, *object.__dir__(self)})  # SciPy's lists the fields alone
 
     def plot(self, ax: Any = None) -> Any:
         """Draw how far the values were above the final lower bound, or above the lowest where nothing is certified.
 
         ``ax`` are matplotlib's axes; None makes new ones.  They are returned.
         """
-        if not self.get("trace"):
+        if not self.get("trace") or len(self["trace"]["fun"]) == 0:
             raise ValueError("there is nothing to plot: the run recorded no trace")
         return draw_convergence(self["trace"], self.get("lower", -math.inf), self.get("method", ""), ax)
 
@@ -78,6 +79,7 @@ class Result(OptimizeResult):
         """Write the fields to a file whose name ends in .json, or in .npz, which is better for large arrays.
 
         ``numpy.load(path)`` reads an npz file without pickle; its entry "fields" has all that is no array, as JSON.
+        In JSON, numbers that are not finite are null.  A transport plan is not saved: it can be computed from x.
         """
         path = Path(path)
         if path.suffix not in (".json", ".npz"):
@@ -89,17 +91,26 @@ class Result(OptimizeResult):
         plain = {name: value for name, value in fields.items() if isinstance(value, bool | int | float | str)}
         if path.suffix == ".json":
             lists = {name: np.asarray(value).tolist() for name, value in arrays.items()}
-            path.write_text(json.dumps({**plain, **lists}, indent=1))
+            path.write_text(json.dumps(_replace_nonfinite({**plain, **lists}), indent=1, allow_nan=False))
         else:
-            np.savez(path, fields=json.dumps(plain), **arrays)
+            np.savez(path, fields=json.dumps(_replace_nonfinite(plain), allow_nan=False), **arrays)
+
+
+def _replace_nonfinite(value: Any) -> Any:
+    """The same with None for NaN and infinity, which JSON does not have."""
+    if isinstance(value, dict):
+        return {name: _replace_nonfinite(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [_replace_nonfinite(one) for one in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _short_text(value: Any) -> str:
-    """A field on one line; empty for None, NaN and infinity."""
-    if value is None or (isinstance(value, float) and (math.isnan(value) or math.isinf(value))):
+    """A field on one line; empty for None and NaN."""
+    if value is None or (isinstance(value, float) and math.isnan(value)):
         return ""
     if isinstance(value, float):
-        return f"{value:.12g}" if value != int(value) or abs(value) >= 1e15 else f"{value:.1f}"
+        return f"{value:.1f}" if value.is_integer() and abs(value) < 1e15 else f"{value:.12g}"
     if hasattr(value, "shape") and hasattr(value, "dtype"):
         if math.prod(value.shape) > 10:
             return f"array of shape {tuple(value.shape)}, {value.dtype}"

@@ -9,115 +9,85 @@ from typing import Any
 from .._math.arrays import Array, convert_like, copy_of
 from .._math.evaluation import Evaluation
 from ..objectives._operators import quiet
-from .bounds import Bounds
 from .capabilities import traits_of_method
 from .certificate import Certificate, cut_at
 from .gradient_check import find_misfit
-from .problem import Method, Problem
+from .job import Job
+from .problem import Problem
 from .record import Run
 from .report import Result
 from .status import Status
-from .stopping import Tolerances
-from .trace import Recorder
 
 
 @quiet
-def result(
-    problem: Problem,
-    method: Method,
-    run: Run,
-    recorder: Recorder,
-    wanted: Tolerances,
-    x0: Array,
-    goal: str,
-    why: str,
-) -> Result:
-    """The result of a run from x0, in whose library and precision x is handed back."""
-    state, bounds = run.state, recorder.bounds
-    e = _round_to_precision_of(x0, _choose_answer(problem, method, run, wanted, goal), problem)
+def result(job: Job, run: Run, why: str) -> Result:
+    """The result of a run."""
+    problem, bounds, state = job.problem, job.recorder.bounds, run.state
+    e = _round_to_precision_of(job.x0, _choose_answer(job, run), problem)
     problem.oracle.see(e)
+    claims = run.status in (Status.CONVERGED, Status.GAP, Status.PRECISION)
     stood = run.status is Status.MAXITER and state.iteration > 0  # it may have stood still all the time
-    if stood or e.norm2 == 0.0 or run.status in (Status.CONVERGED, Status.GAP, Status.PRECISION):
+    if stood or e.norm2 == 0.0 or claims:
         problem.oracle.probe(e)
-    if (e.finite and e.norm2 == 0.0) or run.status in (Status.CONVERGED, Status.GAP, Status.PRECISION):
-        run.status = wanted.success if wanted.are_met(problem, state, e) else Status.PRECISION
+    if (e.finite and e.norm2 == 0.0) or claims:
+        run.status = job.wanted.success if job.wanted.are_met(problem, state, e) else Status.PRECISION
     stuck, withdrawn = run.status is Status.PRECISION, bool(bounds.withdrawn)
-    misfit = _misfit(problem, e, bounds) if stuck or (withdrawn and not run.status.success) else ""
+    misfit = _misfit(problem, e, bounds.bend) if stuck or (withdrawn and not run.status.success) else ""
     if stuck:
         run.status = Status.GRADIENT if misfit else Status.NONCONVEX if withdrawn else Status.PRECISION
-    columns = recorder.columns() if recorder.rows > 0 else None
-    certificates = (*state.certificates, state.estimate.certificate(state.origin))
-    proofs = tuple(certificate for certificate in (*certificates, bounds.certificate) if certificate is not None)
-    cuts = () if bounds.cut is None else (bounds.cut,)
-    cut, L, convex = cut_at(e, state.origin), state.L, problem.traits.convex
-    gap = Certificate(cut, problem.mu, proofs, bounds.radius, withdrawn, bounds.bend, cuts, L, convex)
-    if bounds.known and gap.contradicts(bounds.radius):  # only the returned point shows it
-        bounds.withdraw(gap.cut.f, gap.cut.f)
+    estimates = (*state.certificates, state.estimate.certificate(state.origin), bounds.certificate)
+    cut, convex = cut_at(e, state.origin, problem.mu), problem.traits.convex
+    gap = Certificate(cut, (*estimates, bounds.cut), bounds.radius, withdrawn, bounds.bend, convex, state.L)
+    if bounds.can_certify and gap.contradicts(bounds.radius):  # only the returned point shows it
+        bounds.withdraw(e.f, e.f)
         gap = replace(gap, withdrawn=True)
-    return _build(
-        problem,
-        method,
-        e,
-        run.status,
-        " ".join(filter(None, (misfit, bounds.withdrawn, state.note, why, problem.traits.note))),
-        nit=state.iteration,
-        L=state.L,
-        weight=state.weight,
-        psi=state.psi,
-        certificate=_sharpen_certificate(problem, e, state.origin, gap) if bounds.known else gap,
-        seconds=recorder.seconds,
-        trace=columns,
-    )
+    notes = " ".join(filter(None, (misfit, bounds.withdrawn, state.note, why, problem.traits.note)))
+    gap = _sharpen_certificate(problem, e, state.origin, gap) if bounds.can_certify else gap
+    end = {"nit": state.iteration, "L": state.L, "weight": state.weight, "psi": state.psi}
+    return _build(job, e, run.status, notes, gap, **end)
 
 
 @quiet
-def no_run(problem: Problem, method: Method, recorder: Recorder, start: Evaluation, status: Status) -> Result:
+def no_run(job: Job, start: Evaluation, status: Status) -> Result:
     """The result where the run cannot start from x0."""
-    certificate = Certificate(cut_at(start, start.x), problem.mu, (), withdrawn=True)
-    nothing = {"nit": 0, "L": problem.L, "weight": 0.0, "psi": 0.0, "seconds": recorder.seconds, "state": None}
-    columns = recorder.columns() if recorder.rows > 0 else None
-    return _build(problem, method, start, status, "", certificate, **nothing, trace=columns)
+    certificate = Certificate(cut_at(start, start.x, job.problem.mu), (), withdrawn=True)
+    return _build(job, start, status, "", certificate, nit=0, L=job.problem.L, weight=0.0, psi=0.0)
 
 
 def _sharpen_certificate(problem: Problem, e: Evaluation, origin: Array, gap: Certificate) -> Certificate:
     """The certificate with less rounding, where most of its gap is rounding and exceeds the last digits of f."""
-    if not (2.0 * gap.charge() > gap.gap() > 2.0 * e.eps * abs(e.f)) or problem.oracle.exhausted:
+    if not (2.0 * gap.charge() > gap.gap() > 2.0 * e.eps * abs(e.f)) or problem.oracle.is_out_of_time:
         return gap
     sharper = problem.oracle.sharpen(e)
-    return gap if sharper is None else replace(gap, cut=cut_at(sharper, origin), cuts=(*gap.cuts, gap.cut))
+    return gap if sharper is None else replace(gap, cut=cut_at(sharper, origin, gap.mu), proofs=(*gap.proofs, gap.cut))
 
 
-def _misfit(problem: Problem, e: Evaluation, bounds: Bounds) -> str:
+def _misfit(problem: Problem, e: Evaluation, bend: float) -> str:
     """What is wrong with the gradient of a user's function where a run is stuck; empty where nothing is."""
     oracle = problem.oracle
-    if problem.objective is not None or not e.finite or oracle.exhausted or getattr(oracle.source, "jac", None) is None:
-        return ""
-    misfit = find_misfit(oracle.record_value, e, bounds.bend)
-    return "" if misfit is None else str(misfit)
+    has_own_gradient = problem.objective is None and getattr(oracle.source, "jac", None) is not None
+    can_be_checked = has_own_gradient and e.finite and not oracle.is_out_of_time
+    return find_misfit(oracle.record_value, e, bend) if can_be_checked else ""
 
 
-def _choose_answer(problem: Problem, method: Method, run: Run, wanted: Tolerances, goal: str) -> Evaluation:
+def _choose_answer(job: Job, run: Run) -> Evaluation:
     """The point to return: the one that met the tolerance, or the best one by the goal.  Never worse than x0.
 
     A point that was evaluated on cached images is evaluated again, from x.
     """
-    state, record = run.state, problem.oracle.record
-    finish = traits_of_method(method).finish
-    if run.status is Status.GAP and not wanted.gradient and (there := record(wanted.bounds.best)).finite:
+    problem, state, record = job.problem, run.state, job.problem.oracle.record
+    finish = traits_of_method(job.method).finish
+    if run.status is Status.GAP and not job.wanted.gradient and (there := record(job.wanted.bounds.best)).finite:
         return there
-    if run.status.success or goal == "gradient":
-        e = state.at if run.status.success else run.smallest[1]
-        return e if finish is None else finish(problem, e)
+    if run.status.success or job.goal == "gradient":
+        return finish(problem, state.at if run.status.success else run.smallest[1])
     best, (lowest, where) = problem.oracle.best, problem.oracle.lowest
-    known = [e.f for e in (best,) if e is not None] + [state.fun]
-    if where is not None and lowest < min(known, key=lambda f: math.inf if math.isnan(f) else f):
+    below_best = best is None or lowest < best.f
+    if where is not None and below_best and not lowest >= state.fun:  # which may be NaN
         there = record(where)
         if there.finite:
             return there
-    if state.at.x is state.x:
-        last = state.at if finish is None else finish(problem, state.at)
-    else:
-        last = record(state.x)
+    last = finish(problem, state.at) if state.at.x is state.x else record(state.x)
     lowest_known = best if best is not None and not (last.finite and last.f <= best.f) else last
     return _flattest_point(problem, run, lowest_known) if run.status is Status.PRECISION else lowest_known
 
@@ -147,27 +117,26 @@ def _round_to_precision_of(x0: Array, e: Evaluation, problem: Problem) -> Evalua
     return rounded
 
 
-def _build(
-    problem: Problem, method: Method, e: Evaluation, status: Status, note: str, certificate: Certificate, **fields: Any
-) -> Result:
+def _build(job: Job, e: Evaluation, status: Status, note: str, certificate: Certificate, **end: Any) -> Result:
     """The fields that every result has; the gap is the one at x under the run's own radius and mu."""
-    nfev, njev, nprod = problem.oracle.counts
-    known = certificate.radius is not None or certificate.mu > 0.0
+    oracle, columns = job.problem.oracle, job.recorder.columns()
+    counts = dict(zip(("nfev", "njev", "nprod"), oracle.counts, strict=True))
     return Result(
         x=copy_of(e.x),
         fun=e.f,
-        gap=certificate.gap() if known else math.inf,
-        lower=certificate.lower() if known else -math.inf,
+        gap=certificate.gap() if certificate.needs_no_radius else math.inf,
+        lower=certificate.lower() if certificate.needs_no_radius else -math.inf,
         certificate=certificate,
         jac=copy_of(e.g),
-        nfev=nfev,
-        njev=njev,
-        nrecord=problem.oracle.nrecord,
-        nprod=nprod,
+        **counts,
+        nrecord=oracle.nrecord,
         status=status.code,
         success=status.success,
         message=f"{status.message} {note}".strip(),
-        method=method.name,
-        p=problem.geometry.p,
-        **fields,
+        method=job.method.name,
+        p=job.problem.geometry.p,
+        **end,
+        seconds=job.recorder.seconds,
+        trace=columns,
+        state=None,
     )

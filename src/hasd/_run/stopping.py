@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import cached_property
 
 from .._math.evaluation import Evaluation
+from .bounds import Bounds
 from .loop import Criterion
 from .problem import Problem
 from .record import State
 from .status import Status
-
-if TYPE_CHECKING:
-    from .bounds import Bounds
 
 DEFAULT_TOL = 1e-6
 """The relative tolerance on the gradient where the user gives none."""
@@ -26,12 +24,12 @@ class Tolerances:
     gtol: float  # absolute; 0: not asked for
     bounds: Bounds  # with gap_tol; negative: not asked for
 
-    @property
+    @cached_property
     def gap(self) -> bool:
         """Whether a gap is asked for."""
         return self.bounds.gap_tol >= 0.0
 
-    @property
+    @cached_property
     def gradient(self) -> bool:
         """Whether a gradient is asked for."""
         return max(self.tol, self.gtol) > 0.0
@@ -44,7 +42,7 @@ class Tolerances:
     def __call__(self, state: State) -> Status | None:
         """Whether they are met.  A gap alone may be that of any point so far; g = 0 always ends a run."""
         if self.gap and not self.gradient:
-            return self.bounds.criterion(state)
+            return Status.GAP if self.bounds.gap <= self.bounds.gap_tol and not self.bounds.withdrawn else None
         if not self._has_small_gradient(state.grad_norm, state.grad_norm0):
             return None
         return self.success if not self.gap or self.bounds.is_closed_at(state.at, state.origin) else None

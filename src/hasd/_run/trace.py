@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -14,95 +15,74 @@ from .bounds import Bounds
 from .oracle import Oracle
 from .record import State
 
-COLUMNS = (
-    "iteration",  # t
-    "fun",  # f(x_t)
-    "grad_norm",  # dual norm of the gradient that the step used
-    "weight",  # A_t
-    "psi",  # psi*_t
-    "rho",
-    "theta",
-    "gain",
-    "trials",
-    "nfev",  # evaluations the method had asked for by then
-    "nprod",  # products with A
-    "seconds",  # of work, recording excluded
-    "lower",  # best certified lower bound on f* so far; NaN without a radius or mu
-    "upper",  # best value so far
-)
+OF_STATE = ("iteration", "fun", "grad_norm", "weight", "psi", "rho", "theta", "gain", "trials")
+"""Columns that a state has under the same name: t, f(x_t), the dual norm of the gradient that the step used, A_t,
+psi*_t, and what the step was like."""
+COLUMNS = (*OF_STATE, "nfev", "nprod", "seconds", "lower", "upper")
+"""With the evaluations that the method had asked for by then, the products with A, the seconds of work (recording
+excluded), the best certified lower bound on f* so far (NaN without a radius or mu) and the best value so far."""
 INTEGERS = ("iteration", "nfev", "nprod")
+read_state = attrgetter(*OF_STATE)
 
 
 @dataclass
 class Recorder:
-    """Collects a row per state; thinned to between `rows` and 2 `rows` of them where a number is given."""
+    """An observer of the states: brings the bounds up to date, and collects a row per state.
+
+    Where a number of rows is given, they are thinned to between that number and twice as many.
+    """
 
     oracle: Oracle
     bounds: Bounds
     rows: float = math.inf  # about so many; 0: none
     table: list[tuple[float, ...]] = field(default_factory=list)
-    pending: tuple[State, tuple[float, ...]] | None = None  # the newest state, where thinning passed it over
+    pending: tuple[State, tuple[float, ...]] | None = None  # the newest state, while it is not in the table
     stride: int = 1
     seconds: float = 0.0
     resumed_at: float = field(default_factory=time.perf_counter)
 
     def __call__(self, state: State) -> None:
-        """Record x_t; f(x_t) is evaluated outside the counts where the method did not need it."""
+        """Take in x_t."""
+        self.bounds(state)
         self.seconds += time.perf_counter() - self.resumed_at
         if self.rows > 0:
-            row = self._row(state)
+            nfev, _, nprod = self.oracle.counts
+            lower = self.bounds.lower if self.bounds.can_certify else math.nan
+            self.pending = state, (*read_state(state), nfev, nprod, self.seconds, lower, self.bounds.upper)
             if state.iteration % self.stride == 0:
-                self.table.append(self._complete(state, row))
-                self.pending = None
-                self._thin()
-            else:
-                self.pending = (state, row)
+                self._append_pending()
+                if len(self.table) > 2 * self.rows:  # every other row goes
+                    self.stride *= 2
+                    self.table = [row for row in self.table if int(row[0]) % self.stride == 0]
         self.resumed_at = time.perf_counter()
 
+    def _append_pending(self) -> None:
+        """Append the newest row, with f(x_t) where the method did not need it: evaluated outside the counts."""
+        if self.pending is not None:
+            state, row = self.pending
+            if math.isnan(row[1]):
+                row = (row[0], self.oracle.record_value(state.x), *row[2:])
+            self.table.append(row)
+            self.pending = None
+
     def picture(self) -> dict[str, Any]:
-        """What is recorded so far; only references are copied."""
-        pending = None if self.pending is None else self.pending[1]
-        told = {"table": self.table, "length": len(self.table), "pending": pending}
-        return {**told, "stride": self.stride, "seconds": self.seconds}
+        """What is recorded and counted so far; only references are copied."""
+        told = {"table": self.table, "length": len(self.table), "pending": self.pending and self.pending[1]}
+        counted = {"counts": self.oracle.source.counts, "recorded": self.oracle.recorded}
+        return {**told, **counted, "stride": self.stride, "seconds": self.seconds}
 
     def restore(self, state: State, known: Mapping[str, Any]) -> None:
-        """Go on with what an earlier run had recorded up to that state."""
+        """Go on with what an earlier run had recorded and counted up to that state."""
         self.table = [tuple(row) for row in known["table"].tolist()]
         self.pending = None if known["pending"] is None else (state, known["pending"])
-        self.stride, self.seconds = known["stride"], known["seconds"]
+        self.stride, self.seconds, self.oracle.recorded = known["stride"], known["seconds"], known["recorded"]
+        self.oracle.source.resume(known["counts"])
 
-    def _row(self, state: State) -> tuple[float, ...]:
-        nfev, _, nprod = self.oracle.counts
-        step = (state.rho, state.theta, state.gain, state.trials)
-        return (
-            state.iteration,
-            state.fun,
-            state.grad_norm,
-            state.weight,
-            state.psi,
-            *step,
-            nfev,
-            nprod,
-            self.seconds,
-            self.bounds.lower if self.bounds.known else math.nan,
-            self.bounds.upper,
-        )
-
-    def _complete(self, state: State, row: tuple[float, ...]) -> tuple[float, ...]:
-        if not math.isnan(state.fun):
-            return row
-        return (row[0], self.oracle.record_value(state.x), *row[2:])
-
-    def _thin(self) -> None:
-        if len(self.table) > 2 * self.rows:
-            self.stride *= 2
-            self.table = [row for row in self.table if int(row[0]) % self.stride == 0]
-
-    def columns(self) -> dict[str, np.ndarray]:
-        """The trace: equal-length arrays, the last state always among the rows."""
-        if self.pending is not None:
-            self.table.append(self._complete(*self.pending))
-            self.pending = None
+    def columns(self) -> dict[str, np.ndarray] | None:
+        """The trace: equal-length arrays, the last state always among the rows; None where nothing is recorded."""
+        if self.rows == 0:
+            return None
+        self._append_pending()
         data = zip(*self.table, strict=True) if self.table else [()] * len(COLUMNS)
         return {
             name: np.array(values, dtype=np.int64 if name in INTEGERS else np.float64)

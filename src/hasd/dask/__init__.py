@@ -35,7 +35,7 @@ On a cluster the functions are called on the workers; this needs Dask, ``pip ins
 
 from __future__ import annotations
 
-from .data import affine
+from .build import affine
 from .objective import BlockAffine
 
 __all__ = ["BlockAffine", "affine"]

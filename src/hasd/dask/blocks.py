@@ -11,9 +11,9 @@ import numpy as np
 from scipy.sparse.linalg import LinearOperator
 
 from .._math.arrays import largest_size
-from ..objectives._images import Basis, ColumnStore, LocalImages, Point, Small
-from ..objectives._loss import Expansion, Loss
-from ..objectives._operators import Vector, entries_a_row, is_sparse, quiet
+from ..objectives._images import Basis, LocalImages, Point, Small
+from ..objectives._loss import Loss
+from ..objectives._operators import Vector, is_sparse, precision, quiet
 from ..objectives._sizes import DataSizes
 from ..objectives.affine import Affine
 from ..objectives.losses import LogisticLoss, LogSumExpLoss, SymmetricSoftmaxLoss
@@ -23,9 +23,9 @@ from ..objectives.losses import LogisticLoss, LogSumExpLoss, SymmetricSoftmaxLos
 class Act:
     """One operation of a round."""
 
-    name: str  # of a function in MAKE or TELL
+    name: str  # of an entry of OPERATIONS, or of a method of `LocalImages`
     on: tuple[tuple[int, int], ...]  # its operands: which bundle (-1: the new one), which place in it
-    argument: Any = None  # what the client sends with it
+    arguments: tuple[Any, ...]  # what the client sends with it
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Facts:
     rows: int
     columns: int
     entries: float  # that a product handles
-    single: bool  # float32
+    precision: float  # of products
     note: str
     data: DataSizes | None  # by which rounding is judged
 
@@ -98,18 +98,11 @@ def block(loss: Loss | type, made: Any, b: Vector | None, number: int) -> Block:
         raise ValueError(f"block {number} brings a right-hand side of its own: b must not be given too")
     b = own if b is None else b
     try:
-        if loss is LogisticLoss:  # the labels come with the rows
-            if b is None:
-                raise ValueError("the class LogisticLoss needs labels: give blocks that are pairs (A, y), or give b")
-            loss, b = LogisticLoss(b), None
-        rows = Block(loss, A, b)  # type: ignore[arg-type]
+        if loss is LogisticLoss and b is None:
+            raise ValueError("the class LogisticLoss needs labels: give blocks that are pairs (A, y), or give b")
+        return Block(loss, A, b)
     except (TypeError, ValueError) as error:
         raise type(error)(f"block {number}: {error}") from None
-    assert rows.A is not None
-    n = rows.A.shape[0]
-    if isinstance(loss, LogisticLoss) and len(loss.y) != n:
-        raise ValueError(f"block {number}: y must be 1-D of length {n}, got shape {loss.y.shape}")
-    return rows
 
 
 def length(made: Any) -> int:
@@ -123,40 +116,36 @@ def facts(rows: Block) -> Facts:
     """What the client has to know."""
     assert rows.A is not None
     n, d = rows.A.shape
-    return Facts(n, d, n * entries_a_row(rows.A), rows.A.dtype == np.float32, rows.note, rows.sizes())
+    return Facts(n, d, n * rows.row_cost, rows.precision, rows.note, rows.sizes())
 
 
 @quiet
 def make(rows: Block, *bundles: Bundle, acts: tuple[Act, ...]) -> Bundle:
     """New values on one block."""
+    images = LocalImages(rows.with_own_counter())
     values: list[Any] = []
     known = [*(bundle.values for bundle in bundles), values]
     for act in acts:
-        values.append(_perform(MAKE, act, rows, known))
+        values.append(_perform(images, act, known))
     return Bundle(tuple(values))
 
 
 @quiet
 def tell(rows: Block, *bundles: Bundle, acts: tuple[Act, ...]) -> tuple[Any, ...]:
     """The answers for the client; the last bundle is the new one."""
-    known = [bundle.values for bundle in bundles]
-    return tuple(_perform(TELL, act, rows, known) for act in acts)
+    images, known = LocalImages(rows.with_own_counter()), [bundle.values for bundle in bundles]
+    return tuple(_perform(images, act, known) for act in acts)
 
 
-def make_and_tell(rows: Block, *bundles: Bundle, plan: BlockPlan) -> tuple[Bundle, tuple[Any, ...]]:
-    """A whole round on one block: make new values, then answer questions about them."""
+def make_and_tell(rows: Block, *bundles: Bundle, plan: BlockPlan) -> tuple[Bundle | None, tuple[Any, ...]]:
+    """A whole round on one block: new values, which are returned if they stay, and answers to questions about them."""
     new = make(rows, *bundles[: plan.reads], acts=plan.make)
-    return new, tell(rows, *bundles, new, acts=plan.tell)
+    return new if plan.keep else None, tell(rows, *bundles, new, acts=plan.tell)
 
 
-def only_tell(rows: Block, *bundles: Bundle, plan: BlockPlan) -> tuple[Any, ...]:
-    """A round on one block of which only the answers are kept."""
-    return make_and_tell(rows, *bundles, plan=plan)[1]
-
-
-def _perform(table: dict[str, Callable[..., Any]], act: Act, rows: Block, known: Sequence[Sequence[Any]]) -> Any:
-    operands = (known[which][place] for which, place in act.on)
-    return table[act.name](LocalImages(rows.counted()), *operands, act.argument)
+def _perform(images: LocalImages, act: Act, known: Sequence[Sequence[Any]]) -> Any:
+    operation: Callable[..., Any] = OPERATIONS.get(act.name) or getattr(LocalImages, act.name)
+    return operation(images, *[known[which][place] for which, place in act.on], *act.arguments)
 
 
 def _vector(value: Any) -> Vector:
@@ -164,41 +153,25 @@ def _vector(value: Any) -> Vector:
     return value.z if isinstance(value, Point) else value
 
 
-def _combine(images: LocalImages, *terms: Any) -> Vector:
-    *values, weights = terms
-    return images.combine(*zip(weights, map(_vector, values), strict=True))
-
-
 def _renew(images: LocalImages, origins: Small) -> Basis:
     """The images of these directions, from products of their own."""
-    A, (_, k) = images.objective.A, origins.shape
-    store = ColumnStore(k + 2, A.shape[0])
-    store.array[:, :k] = A @ origins.astype(np.float32 if A.dtype == np.float32 else np.float64, copy=False)
-    store.used = k
-    return Basis(store, k)
+    A = images.objective.A
+    return Basis.from_parts(A @ origins.astype(precision(A), copy=False), origins.shape[1] + 2)
 
 
-def _bend(images: LocalImages, point: Point, direction: Vector, _: None) -> tuple[float, float]:
-    """The second derivative along the direction; the rank-one part is separate: blocks are summed before squaring."""
-    seen: Expansion = point.expansion
-    plain = images.bend(_without_rank_one(point), direction)
-    return plain, 0.0 if seen.rank_one is None else math.sqrt(seen.scale) * float(seen.rank_one @ direction)
-
-
-def _bends(images: LocalImages, basis: Basis, point: Point, _: None) -> tuple[Small, Small | None]:
-    """The same in the coordinates of the basis."""
-    seen: Expansion = point.expansion
+def _bends(images: LocalImages, basis: Basis, point: Point) -> tuple[Small, Small]:
+    """phi'' in the coordinates of the basis; its rank-one part is separate: blocks are summed before squaring."""
     if basis.k == 0:  # an empty basis does not know the length of an image
-        return np.zeros((0, 0)), None if seen.rank_one is None else np.zeros(0)
-    H = images.bends(basis, _without_rank_one(point))
-    return H, None if seen.rank_one is None else math.sqrt(seen.scale) * (basis.columns.T @ seen.rank_one)
+        return np.zeros((0, 0)), np.zeros(0)
+    return _scale(point, *images.bends_parts(basis, point))
 
 
-def _without_rank_one(point: Point) -> Point:
-    return Point(point.z, point.value, point.expansion._replace(rank_one=None))
+def _scale(point: Point, bends: Any, along: Any) -> tuple[Any, Any]:
+    """The two parts of phi'' with the scale multiplied in."""
+    return point.expansion.scale * bends, math.sqrt(point.expansion.scale) * along
 
 
-def _dual_sizes(images: LocalImages, point: Point, _: None) -> tuple[float, float, float]:
+def _dual_sizes(images: LocalImages, point: Point) -> tuple[float, float, float]:
     """||u||^2, ||Ax||^2 and <|u|, |z| + |b|> at u = phi'(z), from which the rounding in a bound is estimated."""
     u, b = point.expansion.slope, images.objective.b
     image, entries = (point.z, np.abs(point.z)) if b is None else (point.z + b, np.abs(point.z) + np.abs(b))
@@ -212,26 +185,17 @@ def _smoothness(images: LocalImages, p: float) -> float:
     return float(loss.smoothness(images.objective.A, p))
 
 
-MAKE: dict[str, Callable[..., Any]] = {
-    "at": lambda images, x: images.at(x),
-    "multiply": lambda images, q: images.multiply(q),
-    "combine": _combine,
-    "basis": lambda images, columns: images.basis(columns),
-    "append": lambda images, basis, image, _: basis.append(_vector(image)),
-    "rotate": lambda images, basis, Q: basis.rotate(Q),
+OPERATIONS: dict[str, Callable[..., Any]] = {
+    "append": lambda images, basis, image: basis.append(_vector(image)),
     "renew": _renew,
-    "expand": lambda images, basis, step: images.expand(basis, step),
     "move": lambda images, point, direction, t: images.move(point, direction, t)[0],
-}
-TELL: dict[str, Callable[..., Any]] = {
-    "value": lambda images, point, _: point.value,
-    "gradient": lambda images, point, _: images.gradient(point),
-    "slopes": lambda images, basis, point, _: images.slopes(basis, point),
+    "value": lambda images, point: point.value,
     "bends": _bends,
-    "along": lambda images, point, direction, _: float(point.expansion.slope @ direction),
-    "bend": _bend,
-    "size": lambda images, image, _: largest_size(_vector(image)),
-    "apart": lambda images, one, other, _: largest_size(_vector(one) - _vector(other)),
+    "bend": lambda images, point, direction: _scale(point, *images.bend_parts(point, direction)),
+    "along": lambda images, point, direction: float(point.expansion.slope @ direction),
+    "size": lambda images, image: largest_size(_vector(image)),
+    "apart": lambda images, one, other: largest_size(_vector(one) - _vector(other)),
     "dual sizes": _dual_sizes,
     "smoothness": _smoothness,
 }
+"""What a block does that is no method of `LocalImages`, or differs from it where blocks are put together."""

@@ -14,17 +14,16 @@ not too much has to be remade, they are made anew from those after so many moves
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from ..objectives._images import Basis, ColumnStore, Point, Small
+from ..objectives._images import Basis, Images, Point, Small
 from ..objectives._operators import Vector
-from ..objectives.losses import SquareLoss
 from .blocks import Act, BlockPlan
 
 RENEW = 8
@@ -33,31 +32,28 @@ LONG = 64
 """Moves of a point after which its image is computed again: one product, together with the next gradient."""
 
 
-class Origin:
-    """The vector that an image belongs to, computed only when it is asked for: most trial points are dropped."""
-
-    def __init__(self, compute: Callable[[], Vector]):
-        """`compute` must not hold a reference to an image."""
-        self._compute = compute
-
-    @cached_property
-    def vector(self) -> Vector:
-        """The vector; computed once."""
-        return self._compute()
+Origin = Callable[[], Vector]
+"""Computes the vector that an image belongs to, once and only when it is called: most trial points are dropped.
+It must not hold a reference to an image."""
 
 
 class Remote:
     """A value on every block."""
 
-    def __init__(self, name: str, on: tuple[Remote, ...], argument: Any, origin: Any = None, turns: int = 0):
-        """Note how the value is made; nothing is computed yet."""
-        self.name, self.on, self.argument = name, on, argument
+    def __init__(self, name: str, *operands: Any, origin: Any = None, turns: int = 0):
+        """Note how the value is made, from others and from arguments; nothing is computed yet."""
+        self.name, self.operands = name, operands
         self.origin = origin  # what it is the image of: an Origin, of a basis a Basis of vectors; None: not known
         self.turns = turns  # rotations of a basis, moves of a point since its image came from products
         self.bundles: list[Any] | None = None  # where it is, once it is made, and at which place there
         self.place = 0
-        self.source: Remote | None = on[0] if name == "expand" else None  # the basis that a direction came from
+        self.source: Remote | None = operands[0] if name == "expand" else None  # the basis that a direction came from
         self._known: WeakKeyDictionary[Remote, dict[Any, Any]] = WeakKeyDictionary()
+
+    @property
+    def on(self) -> tuple[Remote, ...]:
+        """The values that it is made from."""
+        return _remotes(self.operands)
 
     def answers_with(self, other: Remote) -> dict[Any, Any]:
         """Known answers about this value and another, which is held by a weak reference."""
@@ -65,132 +61,115 @@ class Remote:
 
     def mark_made(self, bundles: list[Any], place: int) -> None:
         """Note where the value is, and drop the references to what it was made from."""
-        self.bundles, self.place = bundles, place
-        self.on, self.argument = (), None
+        self.bundles, self.place, self.operands = bundles, place, ()
 
 
 Question = tuple[Any, ...]
-"""The name of what to tell, and the values it is told of; an argument of another kind comes last."""
+"""The name of what to tell, the values it is told of, and arguments of other kinds."""
 
 
 @dataclass(frozen=True)
-class BlockImages:
+class BlockImages(Images):
     """Rows of A in blocks."""
 
     objective: Any  # a BlockAffine, which knows the blocks and counts rounds and products
 
-    @property
-    def constant(self) -> bool:
-        """True for least squares only."""
-        return isinstance(self.objective.loss, SquareLoss)
-
     def ask(self, *questions: Question, keep: bool = True) -> list[tuple[Any, ...]]:
         """One round: for every question the blocks' answers, in their order; with `keep`, new values stay there."""
-        wanted = _making_order([r for question in questions for r in question[1:] if isinstance(r, Remote)])
+        wanted: dict[Remote, None] = {}
+        _add_in_order(wanted, _remotes(r for question in questions for r in question))
         pending = [remote for remote in wanted if remote.bundles is None]
-        places = {remote: (-1, place) for place, remote in enumerate(pending)}
-        bundles: list[list[Any]] = []
-        read = [other for remote in pending for other in remote.on]
-        reads = _collect([r for r in read if r.bundles is not None], bundles, places)
-        _collect([r for r in wanted if r.bundles is not None], bundles, places)
-        make = tuple(Act(r.name, tuple(places[other] for other in r.on), r.argument) for r in pending)
-        tell = tuple(_act(question, places) for question in questions)
-        kept, told = self.objective.round(bundles, BlockPlan(make, reads, tell, keep and bool(make)))
+        read = [r for remote in pending for r in remote.on if r.bundles is not None]
+        made = [*read, *(r for r in wanted if r.bundles is not None)]
+        bundles = {id(r.bundles): r.bundles for r in made}  # those that are read come first
+        which = {key: i for i, key in enumerate(bundles)}
+        places = {r: (which[id(r.bundles)], r.place) for r in made}
+        places |= {remote: (-1, place) for place, remote in enumerate(pending)}
+        make = tuple(_act(places, r.name, *r.operands) for r in pending)
+        tell = tuple(_act(places, *question) for question in questions)
+        plan = BlockPlan(make, len({id(r.bundles) for r in read}), tell, keep and bool(make))
+        self.objective.rounds += 1
+        kept, told = self.objective.pool.round(self.objective.blocks, list(bundles.values()), plan)
         for place, remote in enumerate(pending if keep else ()):
             remote.mark_made(kept, place)
         return list(zip(*told, strict=True))
 
-    @property
-    def _remakes(self) -> bool:
-        return self.objective.pool.remakes
-
     def _sum(self, point: Point, parts: Sequence[Any]) -> Any:
         return self.objective.mixture.total(point.expansion, parts)
+
+    def _origin(self, compute: Origin) -> Origin | None:
+        return cache(compute) if self.objective.pool.remakes else None
 
     def at(self, x: Vector) -> Point:
         """z = Ax - b; no product at x = 0."""
         self.objective.nprod += bool(x.any())
-        z = Remote("at", (), x, Origin(lambda: x) if self._remakes else None)
+        z = Remote("at", x, origin=self._origin(lambda: x))
         (values,) = self.ask(("value", z))
         return Point(z, *self.objective.mixture.weigh(values))
-
-    def value_and_gradient(self, x: Vector) -> tuple[float, Vector]:
-        """phi(Ax - b) and A^T phi'(Ax - b), in one round."""
-        self.objective.nprod += 2
-        z = Remote("at", (), x)
-        values, gradients = self.ask(("value", z), ("gradient", z), keep=False)
-        value, weights = self.objective.mixture.weigh(values)
-        return value, self.objective.mixture.total(weights, gradients)
 
     def gradient(self, point: Point) -> Vector:
         """A^T phi'(z); where the point has moved often, its image is computed again first."""
         self.objective.nprod += 1
         z = point.z
-        if z.origin is None or z.turns < LONG:
-            return self._sum(point, self.ask(("gradient", z))[0])
-        self.objective.nprod += 1
-        anew = Remote("at", (), z.origin.vector)
-        (gradients,) = self.ask(("gradient", anew))
-        z.mark_made(anew.bundles, anew.place)
-        z.turns = 0
-        return self._sum(point, gradients)
+        if z.origin is not None and z.turns >= LONG:
+            self.objective.nprod += 1
+            z.name, z.operands, z.bundles, z.turns = "at", (z.origin(),), None, 0
+        return self._sum(point, self.ask(("gradient", z))[0])
 
     def multiply(self, q: Vector) -> Remote:
         """A q."""
         self.objective.nprod += 1
-        return Remote("multiply", (), q, Origin(lambda: q) if self._remakes else None)
-
-    def combine(self, *terms: tuple[float, Remote]) -> Remote:
-        """The sum of c z over the terms."""
-        weights, images = tuple(c for c, _ in terms), tuple(z for _, z in terms)
-        return Remote("combine", images, weights)
+        return Remote("multiply", q, origin=self._origin(lambda: q))
 
     def basis(self, columns: int) -> Remote:
         """An empty basis."""
-        return Remote("basis", (), columns, Basis(ColumnStore(columns), 0) if self._remakes else None)
+        return Remote("basis", columns, origin=super().basis(columns) if self.objective.pool.remakes else None)
 
     def append(self, basis: Remote, image: Remote) -> Remote:
         """One image more."""
         known = basis.origin is not None and image.origin is not None
-        origin = basis.origin.append(image.origin.vector) if known else None
-        return Remote("append", (basis, image), None, origin, basis.turns)
+        origin = basis.origin.append(image.origin()) if known else None
+        return Remote("append", basis, image, origin=origin, turns=basis.turns)
 
     def rotate(self, basis: Remote, Q: Small) -> Remote:
         """W Q; after `RENEW` rotations computed from the directions themselves, one product each."""
-        if basis.origin is None:
-            return Remote("rotate", (basis,), Q)
-        origin: Basis = basis.origin.rotate(Q)
-        if basis.turns + 1 < RENEW:
-            return Remote("rotate", (basis,), Q, origin, basis.turns + 1)
+        origin: Basis | None = None if basis.origin is None else basis.origin.rotate(Q)
+        if origin is None or basis.turns + 1 < RENEW:
+            return Remote("rotate", basis, Q, origin=origin, turns=basis.turns + 1)
         self.objective.nprod += origin.k
-        return Remote("renew", (), np.array(origin.columns), origin)
+        return Remote("renew", np.array(origin.columns), origin=origin)
 
     def expand(self, basis: Remote, step: Small) -> Remote:
         """W step."""
         S = basis.origin
-        return Remote("expand", (basis,), step, None if S is None else Origin(lambda: S.columns @ step))
+        return Remote("expand", basis, step, origin=None if S is None else cache(lambda: S.columns @ step))
 
     def slopes(self, basis: Remote, point: Point) -> Small:
         """W^T phi'(z); the curvature, which is asked for next, is fetched in the same round."""
         known = point.z.answers_with(basis)
         if "slopes" not in known:
             slopes, bends = self.ask(("slopes", basis, point.z), ("bends", basis, point.z))
-            known.update(slopes=self._sum(point, slopes), bends=self._bends(point, bends))
+            known.update(slopes=self._sum(point, slopes), bend=self._bends(point, bends))
         return known["slopes"].copy()
 
     def bends(self, basis: Remote, point: Point) -> Small:
         """W^T phi''(z) W."""
-        known = point.z.answers_with(basis)
-        if "bends" not in known:
-            known["bends"] = self._bends(point, self.ask(("bends", basis, point.z))[0])
-        return known["bends"].copy()
+        return self._curvature(point, basis, ("bends", basis, point.z)).copy()
+
+    def bend(self, point: Point, direction: Remote) -> float:
+        """The second derivative along the direction."""
+        return float(self._curvature(point, direction, ("bend", point.z, direction)))
+
+    def _curvature(self, point: Point, other: Remote, question: Question) -> Any:
+        """phi'' at the point along what the question is about, asked once."""
+        known = point.z.answers_with(other)
+        if "bend" not in known:
+            known["bend"] = self._bends(point, self.ask(question)[0])
+        return known["bend"]
 
     def _bends(self, point: Point, told: Sequence[tuple[Any, Any]]) -> Any:
         """The weighted sum of the blocks' curvatures, less the square of their summed rank-one parts."""
-        bends = self._sum(point, [H for H, _ in told])
-        if told[0][1] is None:
-            return bends
-        r = self._sum(point, [rank_one for _, rank_one in told])
+        bends, r = (self._sum(point, parts) for parts in zip(*told, strict=True))
         return bends - np.multiply.outer(r, r)
 
     def move(self, point: Point, direction: Remote, t: float) -> tuple[Point, float]:
@@ -201,25 +180,19 @@ class BlockImages:
 
     def _look(self, point: Point, direction: Remote, t: float, *more: Question) -> list[tuple[Any, ...]]:
         """Fetch and keep what is at t; the answers to the further questions are returned."""
-        there = Remote("move", (point.z, direction), t, _moved_origin(point.z, direction, t), point.z.turns + 1)
+        z = point.z
+        there = Remote("move", z, direction, t, origin=_moved_origin(z, direction, t), turns=z.turns + 1)
         basis = direction.source
         own: list[Question] = [("value", there), ("along", there, direction), ("bend", there, direction)]
         own += [] if basis is None else [("slopes", basis, there)]
         answers = self.ask(*more, *own)
         values, along, bends, *slopes = answers[len(more) :]
         place = Point(there, *self.objective.mixture.weigh(values))
-        there.answers_with(direction)["bend"] = float(self._bends(place, bends))
+        there.answers_with(direction)["bend"] = self._bends(place, bends)
         if basis is not None:
             there.answers_with(basis)["slopes"] = self._sum(place, slopes[0])
         direction.answers_with(point.z)[t] = place, float(self._sum(place, along))
         return answers[: len(more)]
-
-    def bend(self, point: Point, direction: Remote) -> float:
-        """The second derivative along the direction."""
-        known = point.z.answers_with(direction)
-        if "bend" not in known:
-            known["bend"] = float(self._bends(point, self.ask(("bend", point.z, direction))[0]))
-        return known["bend"]
 
     def reach(self, point: Point, direction: Remote) -> float:
         """How far z may go before it has moved by its own size; the look at t = 1 is fetched in the same round."""
@@ -232,46 +205,27 @@ class BlockImages:
         apart, sizes = self.ask(("apart", one, other), ("size", one))
         return float(np.max(apart)) / max(1.0, float(np.max(sizes)))
 
-    def smoothness(self, p: float) -> float:
-        """A bound on L_p of phi(Ax - b)."""
-        return self.objective.mixture.bound(self.ask(("smoothness", p))[0])
-
 
 def _moved_origin(z: Remote, direction: Remote, t: float) -> Origin | None:
     """The vector that z + t direction is the image of; None where it is not known."""
     if z.origin is None or direction.origin is None:
         return None
-    x, step = z.origin.vector, direction.origin
-    return Origin(lambda: x + t * step.vector)
+    x, step = z.origin(), direction.origin
+    return cache(lambda: x + t * step())
 
 
-def _collect(remotes: Sequence[Remote], bundles: list[list[Any]], places: dict[Remote, tuple[int, int]]) -> int:
-    """Note the places of these values and add bundles that are not listed yet; the number of bundles."""
+def _remotes(operands: Iterable[Any]) -> tuple[Remote, ...]:
+    return tuple(operand for operand in operands if isinstance(operand, Remote))
+
+
+def _act(places: dict[Remote, tuple[int, int]], name: str, *operands: Any) -> Act:
+    arguments = tuple(operand for operand in operands if not isinstance(operand, Remote))
+    return Act(name, tuple(places[remote] for remote in _remotes(operands)), arguments)
+
+
+def _add_in_order(order: dict[Remote, None], remotes: Sequence[Remote]) -> None:
+    """Add the values, and those they are made from if not made yet, each after what it is made from."""
     for remote in remotes:
-        if not any(remote.bundles is bundle for bundle in bundles):
-            bundles.append(remote.bundles)  # type: ignore[arg-type]
-        which = next(i for i, bundle in enumerate(bundles) if remote.bundles is bundle)
-        places[remote] = which, remote.place
-    return len(bundles)
-
-
-def _act(question: Question, places: dict[Remote, tuple[int, int]]) -> Act:
-    name, *on = question
-    argument = on.pop() if on and not isinstance(on[-1], Remote) else None
-    return Act(name, tuple(places[remote] for remote in on), argument)
-
-
-def _making_order(wanted: Sequence[Remote]) -> list[Remote]:
-    """The values wanted, and those they are made from if not made yet, each after what it is made from."""
-    order: dict[Remote, None] = {}
-    stack = [(remote, False) for remote in reversed(wanted)]
-    while stack:
-        remote, ready = stack.pop()
-        if remote in order:
-            continue
-        if ready or not remote.on:
+        if remote not in order:
+            _add_in_order(order, remote.on)
             order[remote] = None
-        else:
-            stack.append((remote, True))
-            stack.extend((other, False) for other in reversed(remote.on))
-    return list(order)

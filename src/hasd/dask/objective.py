@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy.typing as npt
 
-from .._math.doubt import Doubt, Sizes
+from .._math.geometry import norm2
+from ..objectives._dual import SAFE, penalty, ratio
 from ..objectives._images import NUMPY, Images
 from ..objectives._loss import Loss
-from ..objectives._operators import Vector, as_point, as_scalar, quiet
+from ..objectives._operators import Vector, as_scalar, quiet
 from ..objectives._sizes import DataSizes
 from ..objectives._smoothness import Smoothness, add_ridge
-from ..objectives.base import Objective, in_precision_of
-from .blocks import BlockPlan, Facts
-from .gap import gap
+from ..objectives.affine import AffineObjective
+from .blocks import Facts
 from .images import BlockImages, Remote
-from .mixture import Mixture
+from .mixture import mixture
 from .pools import Pool
 
 
-class BlockAffine(Objective):
+class BlockAffine(AffineObjective):
     """An affine objective in blocks, made by ``hasd.dask.affine``; to methods the same as ``hasd.objectives.Affine``.
 
     >>> import numpy as np
@@ -32,80 +33,57 @@ class BlockAffine(Objective):
     ((2.5, array([-1., -4.])), 1)
     """
 
-    def __init__(
-        self, loss: Loss | type, blocks: Sequence[Any], facts: Sequence[Facts], mix: Mixture, pool: Pool, ridge: float
-    ):
+    model = NUMPY  # x is an array of NumPy
+    precision: float = 2.0**-52  # of the coarsest block
+    row_cost: float = 1.0
+    rounds: int = 0
+    """Times the blocks were asked for something on this instance."""
+
+    def __init__(self, loss: Loss | type, blocks: Sequence[Any], facts: Sequence[Facts], pool: Pool, ridge: float):
         """Handles of checked blocks, and what is known of them."""
-        self.loss, self.blocks, self.mixture, self.pool, self.ridge = loss, list(blocks), mix, pool, ridge
+        self.loss, self.blocks, self.pool, self.ridge = loss, list(blocks), pool, ridge
+        self.mixture = mixture(loss, [fact.rows for fact in facts])
         self.rows = sum(fact.rows for fact in facts)
         self.dimension = facts[0].columns
         self.row_cost = sum(fact.entries for fact in facts) / self.rows
-        """Entries of A that a product handles for each row."""
         self.note = next((fact.note for fact in facts if fact.note), "")
         self._sizes = _join_sizes([fact.data for fact in facts])
-        self._precision = 2.0**-23 if any(fact.single for fact in facts) else 2.0**-52
-        self.nprod = 0
-        self.rounds = 0
-        """Times the blocks were asked for something on this instance."""
+        self.precision = max(fact.precision for fact in facts)
 
-    @property
-    def bounded_below(self) -> bool:
-        """A ridge bounds f, and so do most losses."""
-        return self.ridge > 0.0 or getattr(self.loss, "bounded_below", False)
-
-    def doubt(self, at: Sizes, image: float | None = None) -> Doubt | None:
-        """That of the same rows in one place."""
-        if self._sizes is None or not hasattr(self.loss, "doubt"):
-            return None
-        dz = self._sizes.image_doubt(at, self.precision, image)
-        return self._sizes.doubt(at, self.loss, self.rows, self.ridge, self.precision, dz)
-
-    @property
-    def precision(self) -> float:
-        """Of the coarsest block."""
-        return self._precision
-
-    @property
-    def model(self) -> Any:
-        """x is NumPy's."""
-        return NUMPY
-
-    def round(self, bundles: list[list[Any]], plan: BlockPlan) -> tuple[list[Any], list[Any]]:
-        """One round: handles of what the blocks keep, and what they told."""
-        self.rounds += 1
-        return self.pool.round(self.blocks, bundles, plan)
+    def sizes(self) -> DataSizes | None:
+        """Those of all rows; None where a block is an operator."""
+        return self._sizes
 
     def images(self) -> Images:
         """The space of images Ax - b, on the blocks."""
         return BlockImages(self)
 
-    @quiet
-    def __call__(self, x: npt.ArrayLike) -> float:
-        """f(x); one product."""
-        point = as_point(x, self.dimension, "x")
+    def loss_at(self, x: Vector) -> float:
+        """phi(Ax - b); one round."""
         self.nprod += 1
-        (values,) = BlockImages(self).ask(("value", Remote("at", (), point)), keep=False)
-        return self.mixture.weigh(values)[0] + self._ridge_value(point)
+        (values,) = BlockImages(self).ask(("value", Remote("at", x)), keep=False)
+        return self.mixture.weigh(values)[0]
 
-    @quiet
-    def value_and_grad(self, x: npt.ArrayLike) -> tuple[float, Vector]:
-        """f(x) and A^T phi'(Ax - b) + ridge x; two products, one round."""
-        point = as_point(x, self.dimension, "x")
-        value, g = BlockImages(self).value_and_gradient(point)
-        if self.ridge > 0.0:
-            g = g + self.ridge * point
-        return value + self._ridge_value(point), in_precision_of(point, g)
+    def loss_and_gradient_at(self, x: Vector) -> tuple[float, Vector]:
+        """phi(Ax - b) and A^T phi'(Ax - b); one round."""
+        self.nprod += 2
+        z = Remote("at", x)
+        values, gradients = BlockImages(self).ask(("value", z), ("gradient", z), keep=False)
+        value, weights = self.mixture.weigh(values)
+        return value, self.mixture.total(weights, gradients)
 
     def smoothness(self, p: float) -> Smoothness:
         """An upper bound: the blocks' own constants added, for softmax losses the largest max ||a_i||_{p*}^2/alpha."""
-        return add_ridge(Smoothness(BlockImages(self).smoothness(p), exact=False), self.ridge, p, self.dimension)
+        bound = self.mixture.bound(BlockImages(self).ask(("smoothness", p))[0])
+        return add_ridge(Smoothness(bound, exact=False), self.ridge, p, self.dimension)
 
     @quiet
     def duality_gap(self, x: npt.ArrayLike, radius: float | None = None) -> float:
         """A number that f(x) - f* is never above, from the dual point u = phi'(Ax - b); two products, one round.
 
-        ||grad f||^2/(2 ridge) with a ridge; with a radius that some minimiser keeps, max of f(x) - [f's linear bound
-        at x] over ||y||_2 <= radius; the smaller where both are there, inf where neither is.  Rounding is added.
+        With a ridge it is ||grad f||^2/(2 ridge).  If a minimiser has norm at most radius, it is the largest f(x) -
+        [f's linear lower bound at x] over that ball.  Of both the smaller is taken; without either it is inf.  Rounding
+        is added.
         ``Affine.duality_gap`` looks for better u, which takes vectors of length n; close to a minimiser this one is
         up to the condition number larger.
 
@@ -116,25 +94,27 @@ class BlockAffine(Objective):
         >>> round(f(np.zeros(2)) - f(np.ones(2) / 3), 9), round(f.duality_gap(np.zeros(2)), 9)
         (0.333333333, 1.0)
         """
-        point = as_point(x, self.dimension, "x").astype(float)
+        point = self._point(x).astype(float)
         if radius is not None:
             radius = as_scalar(radius, "radius", ">= 0", lambda value: value >= 0.0)
         self.nprod += 2
-        z = Remote("at", (), point)
-        asked = BlockImages(self).ask(("value", z), ("gradient", z), ("dual sizes", z), keep=False)
-        return gap(self, point, radius, *asked)
+        z, total = Remote("at", point), self.mixture.total
+        values, gradients, sizes = BlockImages(self).ask(("value", z), ("gradient", z), ("dual sizes", z), keep=False)
+        value, weights = self.mixture.weigh(values)
+        if not math.isfinite(value):
+            return math.inf if value > 0.0 else math.nan
+        squares, images, inners = zip(*sizes, strict=True)
+        v, size, u_size = total(weights, gradients), norm2(point), math.sqrt(total(weights**2, squares))
+        A_size = max(ratio(norm2(v), u_size), ratio(math.sqrt(sum(images)), size))  # ||A||_2, from below
+        terms = 2.0 * (abs(value) + float(total(weights, inners))) + self.ridge * size * size
+        charge = SAFE * self.precision  # at u = phi'(z) Fenchel-Young holds with equality: only rounding is left
+        return charge * terms + penalty(v, point, self.ridge, radius, charge * A_size * u_size)
 
-    def counted(self) -> Self:
+    def with_own_counter(self) -> Self:
         """The same blocks, counters at 0."""
-        twin = super().counted()
+        twin = super().with_own_counter()
         twin.rounds = 0
         return twin
-
-    def _ridge_value(self, x: Vector) -> float:
-        if self.ridge == 0.0:
-            return 0.0
-        x = x.astype(float, copy=False)
-        return 0.5 * self.ridge * float(x @ x)
 
 
 def _join_sizes(parts: Sequence[DataSizes | None]) -> DataSizes | None:

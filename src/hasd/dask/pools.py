@@ -6,35 +6,18 @@ import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 from . import blas
-from .blocks import BlockPlan, make, make_and_tell, only_tell, tell
+from .blocks import BlockPlan, make, make_and_tell, tell
 
 WORTH = 1 << 20
 """Below so many entries in all blocks, threads are used only where the caller asks for them:
 ``python -m benchmarks.dask_blocks`` prints what they gain around there."""
 
 
-class Pool(Protocol):
-    """What an objective asks of the place where its blocks are."""
-
-    remakes: bool
-    """Whether what is lost is made again from what it came from, which therefore should not be long."""
-
-    def run_each(self, function: Callable[..., Any], *columns: Sequence[Any]) -> list[Any]:
-        """Call the function once a block, with that block's entry of every column; handles of the results."""
-        ...
-
-    def fetch(self, handles: Sequence[Any]) -> list[Any]:
-        """The results, in the order of the blocks."""
-        ...
-
-    def round(
-        self, blocks: Sequence[Any], bundles: Sequence[Sequence[Any]], plan: BlockPlan
-    ) -> tuple[list[Any], list[Any]]:
-        """Carry out a plan on every block: handles of the values that stay, and the answers, in the blocks' order."""
-        ...
+Handles = Sequence[Any]
+"""For each block what it holds, or a future of it."""
 
 
 class Threads:
@@ -44,6 +27,7 @@ class Threads:
     """
 
     remakes = False
+    """Whether what is lost is made again from what it came from, which therefore should not be long."""
 
     def __init__(self, threads: int):
         """As many threads; with one, no other thread is started."""
@@ -58,21 +42,25 @@ class Threads:
         """This pool, or one without threads where the blocks are too small or BLAS's threads cannot be limited."""
         return self if entries >= WORTH and blas.can_limit_threads() else Threads(1)
 
-    def run_each(self, function: Callable[..., Any], *columns: Sequence[Any]) -> list[Any]:
-        """The results themselves, computed at once."""
+    def run_each(self, function: Callable[..., Any], *columns: Handles) -> list[Any]:
+        """Call the function once a block, with that block's entry of every column; the results themselves."""
         if self._executor is None:
             return list(map(function, *columns))
         with blas.one_thread():
             return list(self._executor.map(function, *columns))
 
-    def fetch(self, handles: Sequence[Any]) -> list[Any]:
+    def fetch(self, handles: Handles) -> list[Any]:
         """The handles, which are the results."""
         return list(handles)
 
-    def round(
-        self, blocks: Sequence[Any], bundles: Sequence[Sequence[Any]], plan: BlockPlan
-    ) -> tuple[list[Any], list[Any]]:
-        """One call a block."""
+    def compute(self, parts: Sequence[Any]) -> list[Any]:
+        """The results of Dask's delayed values."""
+        from dask import compute
+
+        return list(compute(*parts))
+
+    def round(self, blocks: Handles, bundles: Sequence[Handles], plan: BlockPlan) -> tuple[list[Any], list[Any]]:
+        """Carry out a plan on every block: the values that stay, and the answers, in the blocks' order."""
         kept, told = zip(*self.run_each(partial(make_and_tell, plan=plan), blocks, *bundles), strict=True)
         return list(kept), list(told)
 
@@ -86,37 +74,39 @@ class Cluster:
         """Work through a ``distributed.Client``."""
         self.client = client
 
-    def pool_for(self, entries: float) -> Cluster:
-        """This pool, whatever the size."""
-        return self
+    def run_each(self, function: Callable[..., Any], *columns: Handles, name: str = "") -> list[Any]:
+        """The same by tasks, one a block: futures of the results.
 
-    def run_each(self, function: Callable[..., Any], *columns: Sequence[Any]) -> list[Any]:
-        """Futures of the results."""
-        return self._tasks(function, f"hasd-{function.__name__}", *columns)
+        Arguments that all tasks share are bound in the function: ``map`` would store large keyword arguments under a
+        key that is the same in every round.
+        """
+        return list(self.client.map(function, *columns, pure=False, key=f"hasd-{name or function.__name__}"))
 
-    def fetch(self, handles: Sequence[Any]) -> list[Any]:
+    def fetch(self, handles: Handles) -> list[Any]:
         """The results, in the order of the futures."""
         return list(self.client.gather(handles))
 
-    def round(
-        self, blocks: Sequence[Any], bundles: Sequence[Sequence[Any]], plan: BlockPlan
-    ) -> tuple[list[Any], list[Any]]:
-        """One task a block where no value is kept, otherwise two: one makes the values, one answers.
+    def compute(self, parts: Sequence[Any]) -> list[Any]:
+        """Futures of Dask's delayed values."""
+        return self.client.compute(parts)
+
+    def round(self, blocks: Handles, bundles: Sequence[Handles], plan: BlockPlan) -> tuple[list[Any], list[Any]]:
+        """The same, with one task a block where no value is kept, otherwise two: one makes the values, one answers.
 
         So a value depends only on what it is made from, not on all that the questions were about, and after a loss
         Dask makes it again from that alone.
         """
-        name = f"hasd-{plan.tell[-1].name.replace(' ', '-')}"
+        name = plan.tell[-1].name.replace(" ", "-")
         if not plan.keep:
-            return [], self.fetch(self._tasks(partial(only_tell, plan=plan), name, blocks, *bundles))
-        kept = self._tasks(partial(make, acts=plan.make), f"hasd-{plan.make[-1].name}", blocks, *bundles[: plan.reads])
-        return kept, self.fetch(self._tasks(partial(tell, acts=plan.tell), name, blocks, *bundles, kept))
+            done = self.fetch(self.run_each(partial(make_and_tell, plan=plan), blocks, *bundles, name=name))
+            return [], [told for _, told in done]
+        making = partial(make, acts=plan.make)
+        kept = self.run_each(making, blocks, *bundles[: plan.reads], name=plan.make[-1].name)
+        return kept, self.fetch(self.run_each(partial(tell, acts=plan.tell), blocks, *bundles, kept, name=name))
 
-    def _tasks(self, function: Callable[..., Any], name: str, *columns: Sequence[Any]) -> list[Any]:
-        """Submit one task a block.  Arguments that all tasks share are bound in the function: ``map`` would store large
-        keyword arguments under a key that is the same in every round.
-        """
-        return list(self.client.map(function, *columns, pure=False, key=name))
+
+Pool = Threads | Cluster
+"""Where the blocks of an objective are."""
 
 
 def connect(client: Any) -> Any:

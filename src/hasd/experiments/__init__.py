@@ -4,12 +4,12 @@
 ['figure', 'softmax', 'search', 'restart', 'gradnorm']
 """
 
-from . import figure, gradnorm, restart, search, softmax
+from . import figure, gradnorm, restart, softmax, trials
 from .experiment import Experiment, collect, save
 from .workers import Workers
 
 EXPERIMENTS: dict[str, Experiment] = {
-    module.EXPERIMENT.name: module.EXPERIMENT for module in (figure, softmax, search, restart, gradnorm)
+    module.EXPERIMENT.name: module.EXPERIMENT for module in (figure, softmax, trials, restart, gradnorm)
 }
 
 __all__ = ["EXPERIMENTS", "Experiment", "Workers", "collect", "save"]

@@ -21,8 +21,8 @@ from .._minimize import minimize
 from .._plots import legend_below
 from ..objectives import Affine
 from .experiment import Experiment, size, sweep
+from .families import is_unbounded, problem
 from .figure_report import report
-from .problems import is_unbounded, problem
 from .reference import Reference, reference
 from .style import AXES, METHODS
 from .tables import Row, Rows, Tables, column, first_index, group, select

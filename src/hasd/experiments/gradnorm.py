@@ -20,7 +20,7 @@ from .._math.geometry import Lp
 from .._minimize import iterate
 from .._plots import legend_below
 from ..objectives import Affine, SymmetricSoftmax
-from . import problems
+from . import families
 from .experiment import Experiment, size, sweep
 from .reference import reference
 from .style import mark
@@ -50,7 +50,7 @@ def instance(name: str, sizes: GradientNormSizes) -> tuple[Affine, np.ndarray, f
     d = sizes.d
     if name == "softmax":
         return SymmetricSoftmax(b=np.zeros(d)), np.ones(d), math.sqrt(d), theory.softmax_gain(d, math.inf)
-    make = partial(problems.problem, "signs", sizes.n, d, sizes.seed)
+    make = partial(families.problem, "signs", sizes.n, d, sizes.seed)
     return make(0.0), np.zeros(d), reference(make, 0.0).radius, 1.0
 
 

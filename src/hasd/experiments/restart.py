@@ -18,7 +18,7 @@ from .._minimize import minimize
 from .._plots import COLORS, legend_below
 from ..theory import RESTART, RESTART_PAPER, restart_period
 from .experiment import Experiment, size, sweep
-from .problems import problem
+from .families import problem
 from .reference import reference
 from .tables import Rows, Tables, column, cost_to_reach, first_index, group, markdown, section, select
 from .workers import Workers

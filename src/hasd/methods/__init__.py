@@ -50,13 +50,13 @@ def choose(objective: Any) -> tuple[str, str]:
     small that all directions can be kept.
     """
     if not traits_of_objective(objective).has_images:
-        return "hasd-qn", "the function is a black box"
+        return "hasd-qn", "the function is a Python callable of unknown structure"
     if objective.images().constant and objective.dimension > WHOLE:
         return "hasd-cg", "the function is quadratic"
     cost = objective.row_cost
     if cost >= CHEAP_ROW:
-        return "hasd-subspace", f"a product with A handles {cost:.3g} entries a row"
-    return "hasd-qn", f"a product with A handles only {cost:.3g} entries a row"
+        return "hasd-subspace", f"products with A are the main cost: {cost:.3g} entries a row"
+    return "hasd-qn", f"products with A are cheap: {cost:.3g} entries a row"
 
 
 def method_names() -> list[str]:

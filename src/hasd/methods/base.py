@@ -132,7 +132,7 @@ def descend(problem: Problem, e: Evaluation, L: float, *, gradient: bool = False
     trial shortens the step.
     """
     N = problem.dual_norm(e)
-    s = problem.geometry.steepest(e.g)
+    s = problem.steepest(e)
     first = math.isnan(L)
     if first:
         L = N / max(1.0, problem.geometry.norm(e.x))

@@ -24,7 +24,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from .._checks import check_word
+from .._checks import check_words
 from .._math.estimate import increment, rounding
 from .._math.geometry import dot, lift
 from .._math.search import NONFINITE_LIMIT, Ending, Found, search
@@ -54,7 +54,7 @@ class HASDPaper:
 
     def __post_init__(self) -> None:
         """Refuse an unknown search."""
-        check_word("search", self.search, SEARCHES)
+        check_words(search=(self.search, SEARCHES))
 
     def init(self, problem: Problem, start: Evaluation) -> State:
         """A_0 = 0, psi_0 = 1/2 ||x - x_0||^2."""
@@ -117,9 +117,9 @@ class HASDPaper:
         """x+ = y - s_p(g)/(2L), an L for which Lemma 1 holds, and the factor in it due to non-finite trials."""
         geometry = problem.geometry
         if math.isnan(L):
-            L = geometry.dual_norm(y.g) / (2.0 * max(1.0, geometry.norm(y.x)))
+            L = problem.dual_norm(y) / (2.0 * max(1.0, geometry.norm(y.x)))
         L = max(L, math.ulp(0.0))  # an L that underflowed to 0 is taken for the smallest number
-        s, nonfinite, spoilt = geometry.steepest(y.g), 0, 1.0
+        s, nonfinite, spoilt = problem.steepest(y), 0, 1.0
         if is_exhausted(problem, y, 2.0 * L):
             raise Stop(Status.PRECISION)
         while nonfinite < NONFINITE_LIMIT:

@@ -6,7 +6,7 @@ Algorithm.  d = -H_t grad f(x_t), H_t the inverse Hessian of limited memory (fro
             psi_{t+1} = psi_t + a [f(x_t) + <grad f(x_t), . - x_t> + (mu/2)||. - x_t||^2]  (the cut at y = x_t).
             On a black box a look along d is an evaluation; on an affine objective d has one image and every look is
             a pass over n, so the first is at Newton's step, the search is closer and an iteration costs two products.
-Guarantee.  f(x_t) never increases, and A_t f(x_t) <= min psi_t: f(x_T) - f* <= R^2/(2 A_T), read off at run time.  No
+Guarantee.  f(x_t) never increases, and A_t f(x_t) <= min psi_t: f(x_T) - f* <= R^2/(2 A_T), known after the run.  No
             rate is claimed for the step itself beyond Liu & Nocedal's linear one for strongly convex f.
 Reference.  Liu & Nocedal (1989), Byrd, Nocedal & Schnabel (1994) for H; AGMsDR (Nesterov et al. 2020) for the root.
 

@@ -7,7 +7,7 @@ Algorithm.  g = grad f(x_t);  x_{t+1} = argmin of f over x_t + span{g, s_p(g), v
             Two products with A an iteration at p = 2 (A^T phi' and the image of the new direction), three otherwise.
 Why y = x.  v_{t+1} lies in the affine subspace over which x_{t+1} minimises f (g and v_t - x_t are in its span), so
             x_{t+1} is also the minimiser on the segment to v_{t+1}: the segment search's coupling point is x_{t+1}.
-Guarantee.  A_t f(x_t) <= min psi_t for all t, hence f(x_T) - f* <= R^2/(2 A_T), read off at run time; f(x_t) never
+Guarantee.  A_t f(x_t) <= min psi_t for all t, hence f(x_T) - f* <= R^2/(2 A_T), known after the run; f(x_t) never
             increases.  Minimised exactly, 2 L_p R^2/(G_p^2 T^2) follows for every p whose s_p is in the span; here the
             inner method ends when the gradient in the span has fallen enough, so that rate is observed, not claimed.
 Numerics.   v_t - x_t costs nothing: it starts as 0 and moves by vectors of the span, in whose coordinates it is
@@ -106,7 +106,7 @@ class HASDSubspace(ImageMethod):
             return _take_gradient(problem, state, e)
         span, h = state.span.with_direction(images, e.g)
         if problem.geometry.p != 2.0:
-            span, _ = span.with_direction(images, problem.geometry.steepest(e.g))
+            span, _ = span.with_direction(images, problem.steepest(e))
         ridge = Ridge.near(problem.objective.ridge, state.x, span.S)
         place = Place(np.zeros(span.k), state.point, state.fun, state.damping)
         slopes = images.slopes(span.W, state.point) + ridge.gradient(place.c)

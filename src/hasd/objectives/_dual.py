@@ -31,6 +31,8 @@ from .losses import LogSumExpLoss
 
 REACH = 100.0
 """Without ridge and radius, a residual of rounding size is charged for minimisers up to REACH (||x|| + ||w||) away."""
+SAFE = 8.0
+"""Rounding is charged at so many times the machine's precision of the sizes that were added."""
 EXCESS = 0.1
 """The projection ends when what it could still gain is this part of the gap."""
 TRIALS = 16
@@ -62,7 +64,8 @@ class DualPoint:
         self.dual = Dual(u, objective.adjoint(u))
         self.slope = self.dual.pulled + self.ridge * x  # grad f
         image = self.z if objective.b is None else self.z + objective.b
-        self.norm = max(_ratio(self.dual.pulled, u), _ratio(image, x))  # <= ||A||_2: the largest ratio seen
+        # The largest ratio seen, which is ||A||_2 at most.
+        self.norm = max(ratio(norm2(self.dual.pulled), norm2(u)), ratio(norm2(image), self.size))
         self.step = 0.0  # ||w||
 
     def gap(self, dual: Dual) -> float:
@@ -72,22 +75,16 @@ class DualPoint:
         conjugate, b = loss.conjugate(u), self.objective.b
         entries = abs(self.z) if b is None else abs(self.z) + abs(b)
         sizes = abs(self.value) + abs(conjugate) + dot(abs(u), entries) + self.ridge * self.size * self.size
-        young = self.value + conjugate - dot(u, self.z) + 8.0 * self.eps * sizes
-        gap = max(young, 0.0) + self._penalty(v, 8.0 * self.eps * self.norm * norm2(u))
+        young = self.value + conjugate - dot(u, self.z) + SAFE * self.eps * sizes
+        gap = max(young, 0.0) + self._cost_of_residual(v, SAFE * self.eps * self.norm * norm2(u))
         return math.inf if math.isnan(gap) else gap
 
-    def _penalty(self, v: Vector, blur: float) -> float:
-        """max over y of <v, x - y> + ridge/2 (||x||^2 - ||y||^2) for a v that may be off by blur."""
-        far, ridge = norm2(v), self.ridge
-        if self.radius is None and ridge == 0.0:
-            away = (1.0 + REACH) * (self.size + self.step)
+    def _cost_of_residual(self, v: Vector, blur: float) -> float:
+        """The largest difference that v, which may be off by blur, leaves between f(x) and f(y)."""
+        if self.radius is None and self.ridge == 0.0:
+            far, away = norm2(v), (1.0 + REACH) * (self.size + self.step)
             return (far + blur) * away if far <= 8.0 * blur else math.inf
-        if ridge > 0.0 and (self.radius is None or far <= ridge * self.radius):
-            short = norm2(v + ridge * self.x) + blur
-            return short * (short / (2.0 * ridge))
-        assert self.radius is not None
-        inner = dot(v, self.x) + self.radius * far + blur * (self.size + self.radius)
-        return inner + 0.5 * ridge * (self.size - self.radius) * (self.size + self.radius)
+        return penalty(v, self.x, self.ridge, self.radius, blur)
 
     def is_enough(self, r: Vector, w: Vector, u: Vector) -> bool:
         """Whether a residual r costs little beside 1/2 <grad f, w>, or is rounding."""
@@ -141,7 +138,7 @@ def _newton(point: DualPoint, iterations: int) -> Dual:
             Hr = curvature.times(Ar)
             Kr = objective.adjoint(Hr) + ridge * r
             iterations -= 1
-            point.norm = max(point.norm, _ratio(Ar, r))
+            point.norm = max(point.norm, ratio(norm2(Ar), norm2(r)))
             energy, previous = dot(r, Kr), energy
             beta = energy / previous if previous > 0.0 else 0.0
             p, Hp, Kp = r + beta * p, Hr + beta * Hp, Kr + beta * Kp
@@ -181,6 +178,18 @@ def _zeros(v: Vector) -> Vector:
     return namespace(v).zeros_like(v)
 
 
-def _ratio(image: Vector, v: Vector) -> float:
-    length = norm2(v)
-    return norm2(image) / length if length > 0.0 else 0.0
+def ratio(image: float, length: float) -> float:
+    """How much longer the image is than what it is the image of; 0 where that has no length."""
+    return image / length if length > 0.0 else 0.0
+
+
+def penalty(v: Vector, x: Vector, ridge: float, radius: float | None, blur: float) -> float:
+    """max over ||y|| <= radius of <v, x - y> + ridge/2 (||x||^2 - ||y||^2) for a v that may be off by blur."""
+    far, size = norm2(v), norm2(x)
+    if ridge > 0.0 and (radius is None or far <= ridge * radius):
+        short = norm2(v + ridge * x) + blur
+        return short * (short / (2.0 * ridge))
+    if radius is None:
+        return math.inf
+    inner = dot(v, x) + radius * far + blur * (size + radius)
+    return inner + 0.5 * ridge * (size - radius) * (size + radius)

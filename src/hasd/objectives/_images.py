@@ -17,8 +17,8 @@ from array_api_compat import device
 
 from .._math.arrays import Array, convert_like, largest_size, namespace, to_numpy, vanishes, write_into, zeros
 from .._math.geometry import dot
-from ._loss import Expansion, Loss
-from ._operators import Vector
+from ._loss import Expansion
+from ._operators import Vector, row_blocks
 from .losses import SquareLoss
 
 BLOCK = 1024
@@ -41,71 +41,6 @@ class Point:
     expansion: Expansion | Any  # slope and curvature, or whatever another space of images keeps
 
 
-class Images(Protocol):
-    """The operations of a space of images."""
-
-    @property
-    def constant(self) -> bool:
-        """Whether phi'' is the same everywhere: f is quadratic."""
-        ...
-
-    def at(self, x: Vector) -> Point:
-        """z = Ax - b, expanded; one product."""
-        ...
-
-    def gradient(self, point: Point) -> Vector:
-        """A^T phi'(z); one product."""
-        ...
-
-    def multiply(self, q: Vector) -> Image:
-        """A q; one product."""
-        ...
-
-    def combine(self, *terms: tuple[float, Image]) -> Image:
-        """The linear combination of images."""
-        ...
-
-    def basis(self, columns: int) -> Any:
-        """An empty basis with room for so many images."""
-        ...
-
-    def append(self, basis: Any, image: Image) -> Any:
-        """The basis with one image more."""
-        ...
-
-    def rotate(self, basis: Any, Q: Small) -> Any:
-        """The basis W Q."""
-        ...
-
-    def expand(self, basis: Any, step: Small) -> Image:
-        """W step."""
-        ...
-
-    def slopes(self, basis: Any, point: Point) -> Small:
-        """W^T phi'(z)."""
-        ...
-
-    def bends(self, basis: Any, point: Point) -> Small:
-        """W^T phi''(z) W."""
-        ...
-
-    def move(self, point: Point, direction: Image, t: float) -> tuple[Point, float]:
-        """The point z + t direction, and the derivative of phi along the direction there."""
-        ...
-
-    def bend(self, point: Point, direction: Image) -> float:
-        """The second derivative of phi along the direction."""
-        ...
-
-    def reach(self, point: Point, direction: Image) -> float:
-        """max(1, max|z|) / max|direction|."""
-        ...
-
-    def distance(self, one: Image, other: Image) -> float:
-        """The largest difference of two images, relative to the size of the first."""
-        ...
-
-
 NUMPY = np.zeros(0)
 """A model for arrays of NumPy."""
 
@@ -115,19 +50,16 @@ class ColumnStore:
 
     def __init__(self, room: int, rows: int = 0, model: Array = NUMPY):
         """Room for so many columns; the array is made with the first one, which sets its length and library."""
-        self.room = room
-        if type(model) is np.ndarray:
-            self.array = np.empty((rows, room), order="F")
-        else:
-            xp = namespace(model)
-            self.array = xp.empty((room, rows), dtype=xp.float64, device=device(model)).T  # .T: columns are contiguous
-        self.used = 0
+        xp = namespace(model)
+        self.room, self.used = room, 0
+        self.array = xp.empty((room, rows), dtype=xp.float64, device=device(model)).T  # .T: columns are contiguous
 
-    def fill(self, start: int, columns: Array) -> None:
-        """Write the columns from `start` on."""
-        k = columns.shape[1]
-        if k:
-            self.array = write_into(self.array, (slice(None), slice(start, start + k)), columns)
+    def fill(self, start: int, columns: Array) -> Basis:
+        """Write the columns from `start` on; the basis that ends with them."""
+        self.used = start + columns.shape[1]
+        if self.used > start:
+            self.array = write_into(self.array, (slice(None), slice(start, self.used)), columns)
+        return Basis(self, self.used)
 
 
 @dataclass(frozen=True)
@@ -144,11 +76,7 @@ class Basis:
     @classmethod
     def from_parts(cls, columns: Array, room: int) -> Basis:
         """These columns, with room for so many."""
-        rows, k = columns.shape
-        store = ColumnStore(room, rows, columns)
-        store.fill(0, columns)
-        store.used = k
-        return cls(store, k)
+        return ColumnStore(room, columns.shape[0], columns).fill(0, columns)
 
     @property
     def columns(self) -> Array:
@@ -162,19 +90,17 @@ class Basis:
         if store.used != self.k or self.k == store.room or store.array.shape[0] != n:
             store = ColumnStore(max(store.room, self.k + 1), n, column)
             store.fill(0, self.columns)
-        store.fill(self.k, column[:, None])
-        store.used = self.k + 1
-        return Basis(store, store.used)
+        return store.fill(self.k, column[:, None])
 
     def rotate(self, Q: Small) -> Basis:
         """The columns times Q: another basis of the same span, or of a part of it."""
-        W, store = self.columns, ColumnStore(self.store.room, self.store.array.shape[0], self.store.array)
-        store.used = Q.shape[1]
-        if type(W) is np.ndarray:
-            np.matmul(W, Q, out=store.array[:, : store.used])
-        else:
-            store.fill(0, W @ convert_like(Q, W))
-        return Basis(store, store.used)
+        W, k = self.columns, Q.shape[1]
+        store = ColumnStore(self.store.room, W.shape[0], W)
+        if type(W) is not np.ndarray:
+            return store.fill(0, W @ convert_like(Q, W))
+        np.matmul(W, Q, out=store.array[:, :k])
+        store.used = k
+        return Basis(store, k)
 
     def expand(self, step: Small) -> Array:
         """The combination of the columns with these coordinates."""
@@ -186,48 +112,69 @@ class Basis:
         return to_numpy(self.columns.T @ vector) if self.k else np.zeros(0)
 
 
-class Columns:
-    """Images held in this process as columns of an array: what all such spaces share."""
+class Images(Protocol):
+    """The operations of a space of images; those on bases are for images that this process holds as arrays."""
 
-    def combine(self, *terms: tuple[float, Image]) -> Image:
-        """The sum of c z over the terms."""
-        (c, z), *rest = terms
-        total = c * z
-        for c, z in rest:
-            total += c * z
-        return total
-
-    def basis(self, columns: int) -> Basis:
-        """An empty basis."""
-        return Basis(ColumnStore(columns), 0)
-
-    def append(self, basis: Basis, image: Image) -> Basis:
-        """One image more."""
-        return basis.append(image)
-
-    def rotate(self, basis: Basis, Q: Small) -> Basis:
-        """W Q."""
-        return basis.rotate(Q)
-
-    def expand(self, basis: Basis, step: Small) -> Image:
-        """W step."""
-        return basis.expand(step)
-
-
-@dataclass(frozen=True)
-class LocalImages(Columns):
-    """Rows of A in this process."""
-
-    objective: Any  # an Affine, which makes and counts the products
+    objective: Any  # makes and counts the products
 
     @property
     def constant(self) -> bool:
-        """True for least squares only."""
-        return isinstance(self._loss, SquareLoss)
+        """Whether phi'' is the same everywhere: f is quadratic."""
+        return isinstance(self.objective.loss, SquareLoss)
 
-    @property
-    def _loss(self) -> Loss:
-        return self.objective.loss
+    def at(self, x: Vector) -> Point:
+        """z = Ax - b, expanded; one product."""
+
+    def gradient(self, point: Point) -> Vector:
+        """A^T phi'(z); one product."""
+
+    def multiply(self, q: Vector) -> Image:
+        """A q; one product."""
+        return self.objective.forward(q)
+
+    def basis(self, columns: int) -> Any:
+        """An empty basis with room for so many images."""
+        return Basis(ColumnStore(columns), 0)
+
+    def append(self, basis: Any, image: Image) -> Any:
+        """The basis with one image more."""
+        return basis.append(image)
+
+    def rotate(self, basis: Any, Q: Small) -> Any:
+        """The basis W Q."""
+        return basis.rotate(Q)
+
+    def expand(self, basis: Any, step: Small) -> Image:
+        """W step."""
+        return basis.expand(step)
+
+    def slopes(self, basis: Any, point: Point) -> Small:
+        """W^T phi'(z)."""
+
+    def bends(self, basis: Any, point: Point) -> Small:
+        """W^T phi''(z) W."""
+
+    def move(self, point: Point, direction: Image, t: float) -> tuple[Point, float]:
+        """The point z + t direction, and the derivative of phi along the direction there."""
+
+    def bend(self, point: Point, direction: Image) -> float:
+        """The second derivative of phi along the direction."""
+
+    def reach(self, point: Point, direction: Image) -> float:
+        """max(1, max|z|) / max|direction|: how far z may go before it has moved by its own size."""
+        far = largest_size(direction)
+        return max(1.0, largest_size(point.z)) / far if far > 0.0 else math.inf
+
+    def distance(self, one: Image, other: Image) -> float:
+        """max|one - other| / max(1, max|one|)."""
+        return largest_size(one - other) / max(1.0, largest_size(one))
+
+
+@dataclass(frozen=True)
+class LocalImages(Images):
+    """Rows of A in this process."""
+
+    objective: Any  # an Affine, which makes and counts the products
 
     def at(self, x: Vector) -> Point:
         """z = Ax - b, expanded; no product at x = 0."""
@@ -237,25 +184,25 @@ class LocalImages(Columns):
         return self._point(self.objective.image(x))
 
     def _point(self, z: Vector) -> Point:
-        expansion: Expansion = self._loss.expand(z)
+        expansion: Expansion = self.objective.loss.expand(z)
         return Point(z, expansion.value, expansion)
 
     def gradient(self, point: Point) -> Vector:
         """A^T phi'(z)."""
         return self.objective.adjoint(point.expansion.slope)
 
-    def multiply(self, q: Vector) -> Vector:
-        """A q."""
-        return self.objective.forward(q)
-
     def slopes(self, basis: Basis, point: Point) -> Small:
         """W^T phi'(z)."""
         return basis.inner_products(point.expansion.slope)
 
     def bends(self, basis: Basis, point: Point) -> Small:
-        """The Hessian of phi in the coordinates of the basis, block by block."""
-        W, expansion = basis.columns, point.expansion
-        diagonal, rank_one = expansion.diagonal, expansion.rank_one
+        """The Hessian of phi in the coordinates of the basis."""
+        H, r = self.bends_parts(basis, point)
+        return point.expansion.scale * (H - np.outer(r, r))
+
+    def bends_parts(self, basis: Basis, point: Point) -> tuple[Small, Small]:
+        """W^T Diag(diagonal) W, block by block, and W^T rank_one, 0 where there is none."""
+        W, diagonal, rank_one = basis.columns, point.expansion.diagonal, point.expansion.rank_one
         block = WIDE
         if type(W) is np.ndarray:
             block = BLOCK
@@ -264,15 +211,10 @@ class LocalImages(Columns):
                 W, diagonal = W[alive], diagonal[alive]
                 rank_one = None if rank_one is None else rank_one[alive]
         H = np.zeros((basis.k, basis.k))
-        n = W.shape[0]
-        for start in range(0, n, block):
-            part = slice(start, min(start + block, n))
+        for part in row_blocks((W.shape[0], 1), block):
             rows = W[part, :]
             H += to_numpy(rows.T @ (diagonal[part, None] * rows))
-        if rank_one is not None:
-            r = to_numpy(W.T @ rank_one)
-            H -= np.outer(r, r)
-        return expansion.scale * H
+        return H, np.zeros(basis.k) if rank_one is None else to_numpy(W.T @ rank_one)
 
     def move(self, point: Point, direction: Image, t: float) -> tuple[Point, float]:
         """z + t direction; the derivative along it."""
@@ -283,18 +225,10 @@ class LocalImages(Columns):
 
     def bend(self, point: Point, direction: Image) -> float:
         """The second derivative along the direction."""
-        seen: Expansion = point.expansion
-        bend = dot(seen.diagonal, direction * direction)
-        if seen.rank_one is not None:
-            along = dot(seen.rank_one, direction)
-            bend -= along * along
-        return seen.scale * bend
+        bend, along = self.bend_parts(point, direction)
+        return point.expansion.scale * (bend - along * along)
 
-    def reach(self, point: Point, direction: Image) -> float:
-        """How far z may go before it has moved by its own size."""
-        far = largest_size(direction)
-        return max(1.0, largest_size(point.z)) / far if far > 0.0 else math.inf
-
-    def distance(self, one: Image, other: Image) -> float:
-        """max|one - other| / max(1, max|one|)."""
-        return largest_size(one - other) / max(1.0, largest_size(one))
+    def bend_parts(self, point: Point, direction: Image) -> tuple[float, float]:
+        """The same two parts along one direction."""
+        diagonal, rank_one = point.expansion.diagonal, point.expansion.rank_one
+        return dot(diagonal, direction * direction), 0.0 if rank_one is None else dot(rank_one, direction)

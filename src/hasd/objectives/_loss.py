@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple, Protocol
 
-from ._operators import Matrix, Vector
+from ._operators import Matrix, Vector, quiet
 from ._smoothness import Smoothness
 
 
@@ -48,24 +48,29 @@ class Expansion(NamedTuple):
 
 
 class Loss(Protocol):
-    """What ``Affine`` asks of a loss; write a class with these names to bring your own."""
+    """What ``Affine`` asks of a loss; write a class with these names to bring your own.
 
+    A subclass needs only ``expand`` and ``smoothness``: the others are made from these here.  A loss that can do one of
+    them for less has its own.
+    """
+
+    @quiet
     def value(self, z: Vector) -> float:
         """phi(z)."""
-        ...
+        return self.expand(z).value
 
+    @quiet
     def value_and_slope(self, z: Vector) -> tuple[float, Vector]:
         """phi(z) and phi'(z), the latter in an array of its own."""
-        ...
+        return self.expand(z)[:2]
 
+    @quiet
     def curvature(self, z: Vector) -> Curvature:
         """phi''(z) as a diagonal minus a rank-one matrix."""
-        ...
+        return self.expand(z).curvature
 
     def expand(self, z: Vector) -> Expansion:
         """phi(z), phi'(z) and phi''(z) together, for less than the sum of their costs."""
-        ...
 
     def smoothness(self, A: Matrix | None, p: float) -> Smoothness:
         """The declared L_p of x -> phi(Ax - b); inf where there is none."""
-        ...

@@ -16,7 +16,7 @@ from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 from scipy.spatial.distance import cdist
 
 from .._math.arrays import to_host
-from ._operators import Matrix, Vector, apply, is_sparse
+from ._operators import Matrix, Vector, apply, is_sparse, row_blocks
 
 MATERIALISE = 1e7  # entries up to which an operator is written out
 PAIRS = 2e9  # additions we are ready to spend on the distances of all pairs of rows
@@ -43,29 +43,13 @@ def _materialise(A: LinearOperator) -> Vector:
     n, d = A.shape
     if d > n:
         return _materialise(A.T).T
-    M = np.empty((n, d))
-    for j in range(d):
-        unit = np.zeros(d)
-        unit[j] = 1.0
-        M[:, j] = apply(A, unit)
-    return M
+    return np.column_stack([apply(A, unit) for unit in np.eye(d)])
 
 
 def _blocks(M: Matrix) -> Iterator[Vector]:
     """The rows of M, dense, a bounded number of entries (at least a row) at a time."""
-    n, d = M.shape
-    step = min(max(BLOCK // d, 1), 1024)
-    for start in range(0, n, step):
-        rows = M[start : start + step]
-        yield rows.toarray() if is_sparse(rows) else rows
-
-
-def _root(total: Vector, q: float) -> Vector:
-    return total if q == 1.0 else np.sqrt(total) if q == 2.0 else total ** (1.0 / q)
-
-
-def _power(magnitude: Vector, q: float) -> Vector:
-    return magnitude if q == 1.0 else magnitude * magnitude if q == 2.0 else magnitude**q
+    for part in row_blocks(M.shape, min(BLOCK, 1024 * M.shape[1])):
+        yield M[part].toarray() if is_sparse(M) else M[part]
 
 
 def row_norms(M: Matrix, q: float, c: Vector | None = None) -> Vector:
@@ -77,13 +61,13 @@ def row_norms(M: Matrix, q: float, c: Vector | None = None) -> Vector:
     n, d = M.shape
     centre = np.zeros(d) if c is None else c
     if not is_sparse(M):
-        return np.concatenate([_root(_power(np.abs(rows - centre), q).sum(axis=1), q) for rows in _blocks(M)])
+        return np.concatenate([np.linalg.norm(rows - centre, q, axis=1) for rows in _blocks(M)])
     # Entries that are not stored contribute |c_k|^q: count all entries so, then correct the stored ones.
-    empty = _power(np.abs(centre), q)
-    correction = _power(np.abs(M.data - centre[M.indices]), q) - empty[M.indices]
+    empty = np.abs(centre) ** q
+    correction = np.abs(M.data - centre[M.indices]) ** q - empty[M.indices]
     owner = np.repeat(np.arange(n), np.diff(M.indptr))
     total = empty.sum() + np.bincount(owner, weights=correction, minlength=n)
-    return _root(np.maximum(total, 0.0), q)
+    return np.maximum(total, 0.0) ** (1.0 / q)
 
 
 def can_afford_pairs(M: Matrix, q: float) -> bool:
@@ -123,12 +107,6 @@ def gram(M: Matrix) -> Vector:
     """M^T M as a dense array."""
     G = M.T @ M
     return G.toarray() if is_sparse(G) else G
-
-
-def entrywise_norm(H: Matrix, q: float) -> float:
-    """(sum_ij |H_ij|^q)^{1/q}, which bounds <u, H v> by Hoelder's inequality for ||u||_p = ||v||_p = 1."""
-    values = H.data if is_sparse(H) else H
-    return float(_root(_power(np.abs(values), q).sum(), q))
 
 
 def spectral_norm(H: Matrix) -> float:

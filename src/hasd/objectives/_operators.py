@@ -7,7 +7,7 @@ copy the whole of a float32 A to multiply it by a float64 vector.  Everything ar
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
@@ -18,19 +18,7 @@ from array_api_compat import device
 from scipy.sparse.linalg import LinearOperator
 
 from .._checks import is_number, show_value
-from .._math.arrays import (
-    Array,
-    as_numpy,
-    copy_of,
-    detach,
-    extreme_entries,
-    is_foreign,
-    library,
-    namespace,
-    refuse_masked,
-    to_float64,
-    to_host,
-)
+from .._math.arrays import as_numpy, detach, is_foreign, largest_size, library, namespace, refuse_masked, to_host
 
 Matrix = Any
 """A dense array of any library, a SciPy sparse array or matrix, or a ``scipy.sparse.linalg.LinearOperator``."""
@@ -81,8 +69,8 @@ def as_matrix(A: Matrix, name: str) -> Matrix:
     if sparse:
         A = A if A.format in ("csr", "csc") else A.tocsr()
         refuse_masked(A.data, name)
-    A = A.astype(precision(A), copy=False) if not is_foreign(A) else _as_floating(A)
-    if not _all_finite(A.data if sparse else A):
+    A = namespace(A).astype(A, precision(A), copy=False) if is_foreign(A) else A.astype(precision(A), copy=False)
+    if not math.isfinite(largest_size(A.data if sparse else A)):  # this makes no large temporary
         raise ValueError(f"{name} must be finite, got NaN or infinity among its entries")
     return A
 
@@ -94,25 +82,26 @@ def is_real(A: Any) -> bool:
     return np.dtype(A.dtype).kind in "biuf"
 
 
-def _as_floating(A: Array) -> Array:
-    """A foreign array unchanged if it is float32 or float64, otherwise in float64."""
-    xp = namespace(A)
-    return A if A.dtype in (xp.float32, xp.float64) else xp.astype(A, xp.float64)
+def row_blocks(shape: tuple[int, int], most: int) -> Iterator[slice]:
+    """Blocks of the rows of a matrix of that shape, each of at most so many entries or of one row.
+
+    >>> list(row_blocks((5, 10), 20))
+    [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
+    """
+    rows, entries = shape
+    step = max(most // entries, 1)
+    return (slice(start, min(start + step, rows)) for start in range(0, rows, step))
 
 
-def _all_finite(values: Array) -> bool:
-    """Whether all are finite, by minimum and maximum (NaN spreads to both): this makes no large temporary."""
-    return 0 in values.shape or all(map(math.isfinite, extreme_entries(values)))
-
-
-def precision(A: Matrix) -> type[np.floating[Any]]:
-    """The precision of products with A, not of another library: float32 where A is, float64 everywhere else."""
-    return np.float32 if A.dtype == np.float32 else np.float64
+def precision(A: Matrix) -> Any:
+    """The type of products with A, of its own library: float32 where A is, float64 everywhere else."""
+    xp = namespace(A) if is_foreign(A) else np
+    return xp.float32 if A.dtype == xp.float32 else xp.float64
 
 
 def is_single(A: Matrix) -> bool:
     """Whether products with A are in float32."""
-    return bool(A.dtype == (namespace(A).float32 if is_foreign(A) else np.float32))
+    return bool(A.dtype == (namespace(A) if is_foreign(A) else np).float32)
 
 
 def refuse_other_library(x: Any, y: Any, name: str, other: str) -> None:
@@ -123,11 +112,6 @@ def refuse_other_library(x: Any, y: Any, name: str, other: str) -> None:
         raise ValueError(f"{name} is on device {device(x)}, but {other} on {device(y)}: move one of them")
 
 
-def entries_a_row(A: Matrix) -> float:
-    """How many entries of A a product handles for each row: all of them where A is an operator."""
-    return A.nnz / A.shape[0] if is_sparse(A) else float(A.shape[1])
-
-
 @quiet
 def apply(A: Matrix, v: Vector) -> Vector:
     """A v, computed in A's precision, as a float64 vector that nobody else holds.
@@ -136,7 +120,8 @@ def apply(A: Matrix, v: Vector) -> Vector:
     array([1., 2.])
     """
     if is_foreign(A):
-        return to_float64(A @ namespace(A).astype(v, A.dtype, copy=False))
+        xp = namespace(A)
+        return xp.astype(A @ xp.astype(v, A.dtype, copy=False), xp.float64, copy=False)
     image = A @ v.astype(precision(A), copy=False)
     # An operator may return its own buffer, or v itself: copy its answer.
     return image.astype(np.float64, copy=isinstance(A, LinearOperator))
@@ -162,10 +147,16 @@ def as_point(x: npt.ArrayLike, length: int | None, name: str, model: Any = None)
 
 
 @quiet
-def as_data(b: npt.ArrayLike, length: int | None, name: str, model: Any = None) -> Vector:
-    """b as a finite float64 vector, copied so that later changes by the caller do not matter."""
-    v = copy_of(to_float64(as_point(b, length, name, model)))
-    if not _all_finite(v):
+def as_data(b: npt.ArrayLike, length: int | None, name: str, model: Any = None, owner: str = "") -> Vector:
+    """b as a finite float64 vector, copied so that later changes by the caller do not matter.
+
+    With an owner, the name of the model, an array of another library than the model's is refused.
+    """
+    if owner and is_foreign(b):
+        refuse_other_library(b, model, name, owner)
+    point = as_point(b, length, name, model)
+    v = namespace(point).astype(point, namespace(point).float64)
+    if not math.isfinite(largest_size(v)):
         raise ValueError(f"{name} must be finite, got NaN or infinity among its entries")
     return v
 

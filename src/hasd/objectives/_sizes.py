@@ -12,8 +12,8 @@ from scipy.sparse.linalg import LinearOperator
 
 from .._math.arrays import Array, largest_entry, largest_size, namespace, total
 from .._math.doubt import EPS, Doubt, Sizes, roundings, smallest_number, underflow_loss
-from .._math.geometry import norm2, unit
-from ._operators import Matrix, Vector, is_sparse, quiet
+from .._math.geometry import unit
+from ._operators import Matrix, Vector, is_sparse, quiet, row_blocks
 
 BLOCK = 2**14
 """Entries that are squared at a time: no temporary of the size of the data."""
@@ -63,68 +63,43 @@ class DataSizes(NamedTuple):
 class MatrixSizes:
     """The sizes of a matrix (None: the identity) and of a vector that goes with it.
 
-    >>> MatrixSizes(np.array([[3.0, 4.0], [0.0, 1.0]]), np.array([-2.0, 1.0])).row
+    >>> MatrixSizes(np.array([[3.0, 4.0], [0.0, 1.0]]), np.array([-2.0, 1.0])).affine.row
     5.0
     """
 
     matrix: Matrix | None
     vector: Vector | None
 
-    @property
-    def known(self) -> bool:
-        """Whether the entries can be looked at."""
-        return not isinstance(self.matrix, LinearOperator)
-
     @cached_property
     @quiet
-    def _rows(self) -> tuple[float, float, float]:
+    def norms(self) -> tuple[float, float, float]:
         """The largest l_2 norm of a row, the largest l_1 norm, and the Frobenius norm."""
         A = self.matrix
         if A is None:
             return 1.0, 1.0, math.inf
-        top = largest_size(A.data) if is_sparse(A) else largest_size(A)
+        top = largest_size(A.data if is_sparse(A) else A)
         if top == 0.0:
             return 0.0, 0.0, 0.0
         scale = unit(top)  # a power of two, so that squares neither overflow nor vanish
         squares, sums = _row_sums(A, scale)
         return math.sqrt(largest_entry(squares)) / scale, largest_entry(sums) / scale, math.sqrt(total(squares)) / scale
 
-    @property
-    def row(self) -> float:
-        """max_i ||a_i||_2."""
-        return self._rows[0]
-
-    @property
-    def frobenius(self) -> float:
-        """The Frobenius norm."""
-        return self._rows[2]
-
     @cached_property
     def terms(self) -> int:
         """The most terms that a product with one row adds up."""
         A = self.matrix
-        if A is None:
-            return 1
-        if not is_sparse(A):
-            return int(A.shape[1])
-        if A.format == "csr":
-            return int(np.diff(A.indptr).max())
-        return int(np.bincount(A.indices, minlength=1).max())
+        if A is None or not is_sparse(A):
+            return 1 if A is None else int(A.shape[1])
+        counts = np.diff(A.indptr) if A.format == "csr" else np.bincount(A.indices, minlength=1)
+        return int(counts.max())
 
     @cached_property
-    def largest(self) -> float:
-        """max_i |b_i|."""
-        return 0.0 if self.vector is None else largest_size(self.vector)
-
-    @cached_property
-    def affine(self) -> DataSizes:
-        """What an affine objective needs of it."""
-        return DataSizes(self.row, self._rows[1], self.terms, self.largest)
-
-    @cached_property
-    def length(self) -> float:
-        """||b||_2."""
-        return 0.0 if self.vector is None else norm2(self.vector)
+    def affine(self) -> DataSizes | None:
+        """What an affine objective needs of it; None for an operator, whose entries cannot be looked at."""
+        if isinstance(self.matrix, LinearOperator):
+            return None
+        row, row1, _ = self.norms
+        return DataSizes(row, row1, self.terms, 0.0 if self.vector is None else largest_size(self.vector))
 
 
 def _row_sums(A: Matrix, scale: float) -> tuple[Array, Array]:
@@ -132,11 +107,9 @@ def _row_sums(A: Matrix, scale: float) -> tuple[Array, Array]:
     if is_sparse(A):
         ones, sizes = np.ones(A.shape[1]), scale * abs(A)
         return sizes.power(2) @ ones, sizes @ ones
-    xp, (n, d) = namespace(A), A.shape
-    step = max(BLOCK // d, 1)
-    squares, sums = [], []
-    for i in range(0, n, step):
-        sizes = scale * xp.abs(A[i : min(i + step, n), :])
+    xp, squares, sums = namespace(A), [], []
+    for part in row_blocks(A.shape, BLOCK):
+        sizes = scale * xp.abs(A[part, :])
         squares.append(xp.sum(sizes * sizes, axis=1))
         sums.append(xp.sum(sizes, axis=1))
     return xp.concat(squares), xp.concat(sums)

@@ -88,14 +88,11 @@ def squares(A: Matrix, p: float) -> Smoothness:
     >>> squares(np.array([[1.0, 2.0], [0.0, 1.0]]), float("inf"))
     Smoothness(10.0, exact=True)
     """
-    q, M, d = Lp(p).dual, norms.entries(A), A.shape[1]
+    M, d = norms.entries(A), A.shape[1]
     euclidean = norms.squared_spectral_norm(A if M is None else M)
-    if M is None:
-        return _least_bound(euclidean, math.inf, False, p, d)
-    if d > norms.GRAM:
-        return _least_bound(euclidean, float(np.square(norms.row_norms(M, q)).sum()), False, p, d)
-    G = norms.gram(M)
-    return _least_bound(euclidean, norms.entrywise_norm(G, q), bool((G >= 0.0).all()), p, d)
+    if M is not None and d > norms.GRAM:
+        return _least_bound(euclidean, None, p, d, float(np.square(norms.row_norms(M, Lp(p).dual)).sum()))
+    return _least_bound(euclidean, None if M is None else norms.gram(M), p, d)
 
 
 @quiet
@@ -107,19 +104,24 @@ def quadratic(H: Matrix, p: float) -> Smoothness:
     >>> quadratic(np.diag([1.0, 2.0]), float("inf"))
     Smoothness(3.0, exact=True)
     """
-    q, M, d = Lp(p).dual, norms.entries(H), H.shape[1]
-    euclidean = norms.spectral_norm(H if M is None else M)
-    if M is None:
-        return _least_bound(euclidean, math.inf, False, p, d)
-    values = M.data if is_sparse(M) else M
-    return _least_bound(euclidean, norms.entrywise_norm(M, q), bool((values >= 0.0).all()), p, d)
+    M = norms.entries(H)
+    return _least_bound(norms.spectral_norm(H if M is None else M), M, p, H.shape[1])
 
 
-def _least_bound(euclidean: float, entrywise: float, nonnegative: bool, p: float, d: int) -> Smoothness:
-    """The lesser bound on a fixed Hessian: its l_2 constant converted, or its entrywise l_{p*} norm."""
+def _least_bound(euclidean: float, H: Matrix | None, p: float, d: int, other: float = math.inf) -> Smoothness:
+    """The lesser bound on a fixed Hessian H: its l_2 constant converted, or its entrywise l_{p*} norm.
+
+    The latter bounds <u, H v> by Hoelder's inequality for ||u||_p = ||v||_p = 1.  Where H is None, `other` takes its
+    place.
+    """
+    q = Lp(p).dual
     if p == 2.0 and math.isfinite(euclidean):
         return Smoothness(euclidean, exact=True)
-    exact = p == math.inf and nonnegative and math.isfinite(entrywise)
+    if H is None:
+        return Smoothness(min(_from_euclidean(euclidean, p, d), other), exact=False)
+    values = H.data if is_sparse(H) else H.ravel()
+    entrywise = float(np.linalg.norm(values, q))
+    exact = p == math.inf and bool((values >= 0.0).all()) and math.isfinite(entrywise)
     return Smoothness(entrywise if exact else min(_from_euclidean(euclidean, p, d), entrywise), exact)
 
 

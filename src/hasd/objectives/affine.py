@@ -3,29 +3,19 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from .._math.arrays import copy_of, is_foreign, largest_size, to_float64
+from .._math.arrays import copy_of, largest_size, to_float64
 from .._math.doubt import EPS, Doubt, Sizes, roundings
 from .._math.geometry import dot
 from . import _dual as dual
 from ._images import Images, LocalImages
 from ._loss import Loss
-from ._operators import (
-    Matrix,
-    Vector,
-    apply,
-    as_data,
-    as_matrix,
-    as_point,
-    as_scalar,
-    entries_a_row,
-    quiet,
-    refuse_other_library,
-)
+from ._operators import Matrix, Vector, apply, as_data, as_point, as_scalar, quiet, row_blocks
 from ._sizes import DataSizes, MatrixSizes
 from ._smoothness import Smoothness, add_ridge
 from .base import Objective, in_precision_of
@@ -35,7 +25,64 @@ LONG_BLOCK = 2**13
 """Entries of A that are turned into longer numbers at a time."""
 
 
-class Affine(Objective):
+class AffineObjective(Objective):
+    """f(x) = phi(Ax - b) + ridge/2 ||x||_2^2, wherever the rows of A are."""
+
+    loss: Any
+    rows: int | None
+    """Of A; None for the identity."""
+
+    @abstractmethod
+    def loss_at(self, x: Vector) -> float:
+        """phi(Ax - b); one product."""
+
+    @abstractmethod
+    def loss_and_gradient_at(self, x: Vector) -> tuple[float, Vector]:
+        """phi(Ax - b) and A^T phi'(Ax - b); two products."""
+
+    @abstractmethod
+    def sizes(self) -> DataSizes | None:
+        """Norms of the data, from which rounding errors are estimated; None for an operator."""
+
+    @quiet
+    def __call__(self, x: npt.ArrayLike) -> float:
+        """f(x); one product."""
+        point = self._point(x)
+        return self.loss_at(point) + self._ridge_value(point)
+
+    @quiet
+    def value_and_grad(self, x: npt.ArrayLike) -> tuple[float, Vector]:
+        """f(x) and A^T phi'(Ax - b) + ridge x; two products."""
+        point = self._point(x)
+        value, g = self.loss_and_gradient_at(point)
+        if self.ridge > 0.0:
+            g += self.ridge * to_float64(point)
+        return value + self._ridge_value(point), in_precision_of(point, g)
+
+    @property
+    def bounded_below(self) -> bool:
+        """True with a ridge, or if the loss is bounded below."""
+        return self.ridge > 0.0 or getattr(self.loss, "bounded_below", False)
+
+    def doubt(self, at: Sizes, image: float | None = None) -> Doubt | None:
+        """What value and gradient may be off by; None for an operator, and for a loss that does not say it."""
+        sizes = self.sizes()
+        if sizes is None or not hasattr(self.loss, "doubt"):
+            return None
+        dz = sizes.image_doubt(at, self.precision, image)
+        return sizes.doubt(at, self.loss, self.rows or at.d, self.ridge, self.precision, dz)
+
+    def _point(self, x: npt.ArrayLike) -> Vector:
+        return as_point(x, self.dimension, "x", x if self.model is None else self.model)
+
+    def _ridge_value(self, x: Vector) -> float:
+        if self.ridge == 0.0:
+            return 0.0
+        x = to_float64(x)
+        return 0.5 * self.ridge * dot(x, x)
+
+
+class Affine(AffineObjective):
     """f(x) = phi(Ax - b) + ridge/2 ||x||_2^2 for any loss phi.
 
     A is a dense array (of NumPy, PyTorch or another library that follows the array API standard, on any device), a
@@ -52,29 +99,21 @@ class Affine(Objective):
     """
 
     identity_allowed: ClassVar[bool] = False
-    note: str = ""
-    """What the user should be told about the data."""
 
-    def __init__(self, loss: Loss, A: Matrix | None, b: npt.ArrayLike | None = None, ridge: float = 0.0) -> None:
+    def __init__(self, loss: Loss | type, A: Matrix | None, b: npt.ArrayLike | None = None, ridge: float = 0.0) -> None:
         """Check and keep the data."""
-        self.loss = loss
         self.ridge = as_scalar(ridge, "ridge", ">= 0", lambda value: value >= 0.0)
-        self.nprod = 0
-        if A is None and self.identity_allowed:
-            self.A = self._AT = None
-            self.b = None if b is None else as_data(b, None, "b", b)
-            self.dimension = None if self.b is None else self.b.shape[0]
-            self._data = MatrixSizes(None, self.b)
-            return
-        self.A = as_matrix(A, "A")
-        given = getattr(A, "dtype", self.A.dtype)
-        if given != self.A.dtype:
-            self.note = f"A was converted from {given} to {self.A.dtype}, once."
-        self._AT = self.A.T  # a view of the same data, made once
-        n, self.dimension = self.A.shape
-        if b is not None and is_foreign(b):
-            refuse_other_library(b, self.A, "b", "A")
-        self.b = None if b is None else as_data(b, n, "b", self.A)
+        self.A = self._AT = self.rows = self.dimension = None
+        if A is not None or not self.identity_allowed:
+            self.A = self._check_matrix(A, "A")
+            self._AT = self.A.T  # a view of the same data, made once
+            self.rows, self.dimension = self.A.shape
+        labelled = loss is LogisticLoss  # the class itself: labels come in the place of b
+        model = b if self.A is None else self.A
+        vector = None if b is None else as_data(b, self.rows, "y" if labelled else "b", model, "A")
+        self.loss, self.b = (LogisticLoss(vector), None) if labelled else (loss, vector)
+        if self.A is None and vector is not None:
+            self.dimension = vector.shape[0]
         self._data = MatrixSizes(self.A, self.b)
 
     def forward(self, x: Vector) -> Vector:
@@ -93,21 +132,14 @@ class Affine(Objective):
         z = self.forward(x)
         return z if self.b is None else z - self.b
 
-    @quiet
-    def __call__(self, x: npt.ArrayLike) -> float:
-        """f(x); one product."""
-        point = self._point(x)
-        return self.loss.value(self.image(point)) + self._ridge_value(point)
+    def loss_at(self, x: Vector) -> float:
+        """phi(Ax - b)."""
+        return self.loss.value(self.image(x))
 
-    @quiet
-    def value_and_grad(self, x: npt.ArrayLike) -> tuple[float, Vector]:
-        """f(x) and A^T phi'(Ax - b) + ridge x; two products."""
-        point = self._point(x)
-        value, slope = self.loss.value_and_slope(self.image(point))
-        g = self.adjoint(slope)
-        if self.ridge > 0.0:
-            g += self.ridge * to_float64(point)
-        return value + self._ridge_value(point), in_precision_of(point, g)
+    def loss_and_gradient_at(self, x: Vector) -> tuple[float, Vector]:
+        """phi(Ax - b) and A^T phi'(Ax - b)."""
+        value, slope = self.loss.value_and_slope(self.image(x))
+        return value, self.adjoint(slope)
 
     def duality_gap(self, x: npt.ArrayLike, radius: float | None = None, iterations: int = 100) -> float:
         """A certified upper bound on f(x) - f*, computed from points of the dual.
@@ -147,15 +179,6 @@ class Affine(Objective):
         """A, or b where A is the identity."""
         return self.b if self.A is None else self.A
 
-    def _point(self, x: npt.ArrayLike) -> Vector:
-        model = self.model
-        return as_point(x, self.dimension, "x", x if model is None else model)
-
-    @property
-    def row_cost(self) -> float:
-        """Entries of A that a product handles for each row."""
-        return 1.0 if self.A is None else entries_a_row(self.A)
-
     def images(self) -> Images:
         """The space of images Ax - b, for methods that keep them."""
         return LocalImages(self)
@@ -164,27 +187,13 @@ class Affine(Objective):
         """The declared L_p of the loss plus ridge d^{1-2/p}."""
         return add_ridge(self.loss.smoothness(self.A, p), self.ridge, p, self.dimension)
 
-    @property
-    def bounded_below(self) -> bool:
-        """A ridge bounds f, and so do most losses."""
-        return self.ridge > 0.0 or getattr(self.loss, "bounded_below", False)
-
     def sizes(self) -> DataSizes | None:
-        """By which rounding is judged; None for an operator."""
-        return self._data.affine if self._data.known else None
-
-    def doubt(self, at: Sizes, image: float | None = None) -> Doubt | None:
-        """What value and gradient may be off by; None for an operator, and for a loss that does not say it."""
-        sizes = self.sizes()
-        if sizes is None or not hasattr(self.loss, "doubt"):
-            return None
-        rows = at.d if self.A is None else self.A.shape[0]
-        dz = sizes.image_doubt(at, self.precision, image)
-        return sizes.doubt(at, self.loss, rows, self.ridge, self.precision, dz)
+        """Norms of the data, from which rounding errors are estimated; None for an operator."""
+        return self._data.affine
 
     @quiet
     def sharpen(self, x: Vector, at: Sizes) -> tuple[float, Vector, Doubt] | None:
-        """f, its gradient and their doubt, with an image computed in longer numbers; one product, and a slow one.
+        """f, its gradient and their doubt, with the image recomputed in extended precision (one slow product).
 
         None where there are no longer numbers, for data that are not NumPy's and dense, and for losses that do not say
         what they may be off by.
@@ -192,24 +201,16 @@ class Affine(Objective):
         sizes, long = self.sizes(), np.finfo(np.longdouble)
         if type(self.A) is not np.ndarray or sizes is None or not hasattr(self.loss, "doubt") or long.eps >= EPS:
             return None
-        point, step = x.astype(np.longdouble), max(LONG_BLOCK // self.A.shape[1], 1)
-        z = np.empty(len(self.A))
-        for i in range(0, len(self.A), step):
-            part = self.A[i : i + step].astype(np.longdouble) @ point
-            z[i : i + step] = part if self.b is None else part - self.b[i : i + step]
-        dz = float(long.eps) * roundings(sizes.terms) * (
-            sizes.largest_product(at) + sizes.largest
-        ) + 0.5 * EPS * largest_size(z)
+        point, z = x.astype(np.longdouble), np.empty(len(self.A))
+        for rows in row_blocks(self.A.shape, LONG_BLOCK):
+            part = self.A[rows].astype(np.longdouble) @ point
+            z[rows] = part if self.b is None else part - self.b[rows]
+        far = sizes.largest_product(at) + sizes.largest
+        dz = float(long.eps) * roundings(sizes.terms) * far + 0.5 * EPS * largest_size(z)
         value, slope = self.loss.value_and_slope(z)
         g = self.adjoint(slope) + self.ridge * to_float64(x)
         doubt = sizes.doubt(at, self.loss, len(self.A), self.ridge, self.precision, dz)
         return value + self._ridge_value(x), in_precision_of(x, g), doubt
-
-    def _ridge_value(self, x: Vector) -> float:
-        if self.ridge == 0.0:
-            return 0.0
-        x = to_float64(x)
-        return 0.5 * self.ridge * dot(x, x)
 
 
 class LogSumExp(Affine):
@@ -284,13 +285,7 @@ class Logistic(Affine):
 
     def __init__(self, A: Matrix, y: npt.ArrayLike, ridge: float = 0.0) -> None:
         """Check and keep the data."""
-        if is_foreign(y):
-            refuse_other_library(y, A, "y", "A")
-        labels = as_data(y, None, "y", A)
-        super().__init__(LogisticLoss(labels), A, None, ridge)
-        assert self.A is not None
-        if self.A.shape[0] != labels.shape[0]:
-            raise ValueError(f"y must be 1-D of length {self.A.shape[0]}, got shape {tuple(labels.shape)}")
+        super().__init__(LogisticLoss, A, y, ridge)
 
 
 class Power(Affine):

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from .._math.arrays import namespace
 from .._math.doubt import Doubt, Sizes
-from ._operators import Matrix, Vector, is_single
+from ._operators import Matrix, Vector, as_matrix, is_single, is_sparse
 from ._smoothness import Smoothness
 
 
@@ -19,20 +19,32 @@ class Objective(ABC):
 
     >>> from hasd.objectives import LeastSquares
     >>> f = LeastSquares([[1.0, 0.0], [0.0, 1.0]], b=[1.0, 0.0])
-    >>> f([0.0, 0.0]), f.nprod, f.counted().nprod
+    >>> f
+    LeastSquares(2 x 2)
+    >>> f([0.0, 0.0]), f.nprod, f.with_own_counter().nprod
     (0.5, 1, 0)
     """
 
-    ridge: float
+    ridge: float = 0.0
     """mu of the term mu/2 ||x||_2^2: f is at least mu-strongly convex in l_2."""
     dimension: int | None
     """d; None where any x will do."""
-    nprod: int
+    nprod: int = 0
     """Products with the matrix or its transpose on this instance so far."""
+    note: str = ""
+    """What the user should be told about the data."""
 
-    @abstractmethod
+    def __repr__(self) -> str:
+        matrix, loss = self.matrix, getattr(self, "loss", None)
+        parts = [] if matrix is None else [f"{matrix.shape[0]} x {matrix.shape[1]}"]
+        for name in ("alpha", "q", "reg", "ridge"):
+            value = getattr(self, name, getattr(loss, name, None))
+            parts += [f"{name}={value:g}"] if value else []
+        return f"{type(self).__name__}({', '.join(parts)})"
+
     def __call__(self, x: npt.ArrayLike) -> float:
         """f(x), at the price of one product."""
+        return self.value_and_grad(x)[0]
 
     @abstractmethod
     def value_and_grad(self, x: npt.ArrayLike) -> tuple[float, Vector]:
@@ -48,13 +60,13 @@ class Objective(ABC):
 
     @property
     def bounded_below(self) -> bool:
-        """Whether f is known to have a lower bound: no run is ever told that such an f falls without end."""
+        """Whether f is known to have a lower bound: no run reports such an f as unbounded."""
         return self.ridge > 0.0
 
     def doubt(self, at: Sizes, image: float | None = None) -> Doubt | None:
         """What value and gradient may be off by, from the data; None where they do not tell, as with an operator.
 
-        image: what the cached image was off by that this evaluation's was moved from; None where it was made from x.
+        image: the error of the cached image from which this image was computed; None where it was computed from x.
         """
         return None
 
@@ -69,12 +81,28 @@ class Objective(ABC):
         return self.matrix
 
     @property
+    def row_cost(self) -> float:
+        """Entries of the matrix that a product handles for each row: all of them where it is an operator."""
+        matrix = self.matrix
+        if matrix is None:
+            return 1.0
+        return matrix.nnz / matrix.shape[0] if is_sparse(matrix) else float(matrix.shape[1])
+
+    @property
     def precision(self) -> float:
         """The machine epsilon of products with the matrix: 2^-23 where it is float32."""
         matrix = self.matrix
         return 2.0**-23 if matrix is not None and is_single(matrix) else 2.0**-52
 
-    def counted(self) -> Self:
+    def _check_matrix(self, given: Matrix, name: str) -> Matrix:
+        """The user's matrix, checked; where its numbers had to be converted, the note says so."""
+        matrix = as_matrix(given, name)
+        before = getattr(given, "dtype", matrix.dtype)
+        if before != matrix.dtype:
+            self.note = f"{name} was converted from {before} to {matrix.dtype}, once."
+        return matrix
+
+    def with_own_counter(self) -> Self:
         """The same function on the same data, its own counter at 0: one for each run, one for each thread."""
         twin = copy.copy(self)
         twin.nprod = 0

@@ -16,7 +16,7 @@ from .._math.arrays import apply_in_place, copy_of, extreme_entries, largest_ent
 from .._math.doubt import EPS, roundings
 from .._math.geometry import dot
 from . import _smoothness as smoothness
-from ._loss import Curvature, Expansion
+from ._loss import Expansion, Loss
 from ._operators import Matrix, Vector, as_data, as_scalar, quiet
 from ._smoothness import Smoothness
 
@@ -24,28 +24,34 @@ SLACK = 64.0 * 2.0**-52
 """How far rounding may carry a slope beyond the domain of the conjugate."""
 
 
-def _check_alpha(alpha: float) -> float:
-    return as_scalar(alpha, "alpha", "> 0", lambda value: value > 0.0)
-
-
 @dataclass(frozen=True)
-class LogSumExpLoss:
-    """phi(z) = alpha log sum_i exp(z_i/alpha), between max z and max z + alpha log n.
-
-    >>> LogSumExpLoss(alpha=1e-8).value(np.array([1e6, 0.0]))
-    1000000.0
-    """
-
-    bounded_below: ClassVar[bool] = False
+class _Softmax(Loss):
+    """What the two smoothed maxima share: weights that sum to 1, from which all of an expansion is made."""
 
     alpha: float = 1.0
 
     def __post_init__(self) -> None:
         """Refuse an alpha that is not positive."""
-        object.__setattr__(self, "alpha", _check_alpha(self.alpha))
+        object.__setattr__(self, "alpha", as_scalar(self.alpha, "alpha", "> 0", lambda value: value > 0.0))
 
-    def _weights(self, z: Vector) -> tuple[float, Vector]:
-        """phi(z) and w_i = exp((z_i - max z)/alpha) over their sum."""
+    def doubt(self, value: float, rows: int, dz: float) -> tuple[float, float, float]:
+        """phi is off by at most what z is, as its slopes have sizes of sum 1 at most, and by its own sum."""
+        own = 2.0 * abs(value) + self.alpha * (roundings(rows) + math.log(2.0 * rows))
+        return dz + EPS * own, 1.0, dz / self.alpha
+
+
+@dataclass(frozen=True)
+class LogSumExpLoss(_Softmax):
+    """phi(z) = alpha log sum_i exp(z_i/alpha), between max z and max z + alpha log n.
+
+    Its slope is w = softmax(z/alpha).
+
+    >>> LogSumExpLoss(alpha=1e-8).value(np.array([1e6, 0.0]))
+    1000000.0
+    """
+
+    def expand(self, z: Vector) -> Expansion:
+        """The slope w, w_i = exp((z_i - max z)/alpha) over their sum, and the curvature (Diag(w) - w w^T)/alpha."""
         top = largest_entry(z)
         alive = _places_that_count(z, top, self.alpha)
         w = (z if alive is None else z[alive]) - top
@@ -53,27 +59,8 @@ class LogSumExpLoss:
         w = apply_in_place("exp", w)
         all_of_them = total(w)
         w /= all_of_them
-        return _from_total(top, all_of_them, self.alpha), _spread(w, alive, z)
-
-    @quiet
-    def value(self, z: Vector) -> float:
-        """phi(z)."""
-        return self._weights(z)[0]
-
-    @quiet
-    def value_and_slope(self, z: Vector) -> tuple[float, Vector]:
-        """phi(z) and the weights w = softmax(z/alpha)."""
-        return self._weights(z)
-
-    @quiet
-    def curvature(self, z: Vector) -> Curvature:
-        """(Diag(w) - w w^T)/alpha."""
-        return self.expand(z).curvature
-
-    def expand(self, z: Vector) -> Expansion:
-        """All three from the weights w."""
-        value, w = self._weights(z)
-        return Expansion(value, w, w, w, 1.0 / self.alpha)
+        w = _spread(w, alive, z)
+        return Expansion(_from_total(top, all_of_them, self.alpha), w, w, w, 1.0 / self.alpha)
 
     @quiet
     def conjugate(self, u: Vector) -> float:
@@ -82,19 +69,16 @@ class LogSumExpLoss:
             return math.inf
         return self.alpha * total(_x_log_x(u))
 
-    def doubt(self, value: float, rows: int, dz: float) -> tuple[float, float, float]:
-        """phi is off by at most what z is, as its slopes are weights of sum 1, and by its own sum."""
-        own = 2.0 * abs(value) + self.alpha * (roundings(rows) + math.log(2.0 * rows))
-        return dz + EPS * own, 1.0, dz / self.alpha
-
     def smoothness(self, A: Matrix | None, p: float) -> Smoothness:
         """max_{i,j} ||a_i - a_j||_{p*}^2/(4 alpha)."""
         return _divide(smoothness.log_sum_exp(A, p), self.alpha)
 
 
 @dataclass(frozen=True)
-class SymmetricSoftmaxLoss:
+class SymmetricSoftmaxLoss(_Softmax):
     """phi(z) = alpha log sum_i (exp(z_i/alpha) + exp(-z_i/alpha)), between ||z||_inf and that + alpha log 2n.
+
+    Its slope is w+ - w-, the difference of the weights of z_i and of -z_i.
 
     >>> SymmetricSoftmaxLoss(alpha=1e-8).value(np.array([-1e6, 0.0]))
     1000000.0
@@ -102,17 +86,11 @@ class SymmetricSoftmaxLoss:
 
     bounded_below: ClassVar[bool] = True
 
-    alpha: float = 1.0
+    def expand(self, z: Vector) -> Expansion:
+        """The slope s = w+ - w- and the curvature (Diag(w+ + w-) - s s^T)/alpha from the weights of z_i and of -z_i.
 
-    def __post_init__(self) -> None:
-        """Refuse an alpha that is not positive."""
-        object.__setattr__(self, "alpha", _check_alpha(self.alpha))
-
-    def _weights(self, z: Vector) -> tuple[float, Vector, Vector]:
-        """phi(z); the sum w+ + w- and the difference w+ - w- of the weights of z_i and of -z_i.
-
-        With r = exp(-2|z|/alpha) they are exp((|z| - max|z|)/alpha) times 1 + r and 1 - r, over the sum of the former;
-        1 - r as -expm1 has no cancellation near z = 0.
+        With r = exp(-2|z|/alpha) the sums and the differences of the weights are exp((|z| - max|z|)/alpha) times 1 + r
+        and 1 - r, over the sum of the former; 1 - r as -expm1 has no cancellation near z = 0.
         """
         magnitude = abs(z)
         top = largest_entry(magnitude)
@@ -131,29 +109,9 @@ class SymmetricSoftmaxLoss:
         even /= all_of_them
         e /= all_of_them
         odd *= e
-        odd = namespace(odd).copysign(odd, sign)
-        return _from_total(top, all_of_them, self.alpha), _spread(even, alive, z), _spread(odd, alive, z)
-
-    @quiet
-    def value(self, z: Vector) -> float:
-        """phi(z)."""
-        return self._weights(z)[0]
-
-    @quiet
-    def value_and_slope(self, z: Vector) -> tuple[float, Vector]:
-        """phi(z) and s = w+ - w-, the difference of the weights of z_i and of -z_i."""
-        value, _, odd = self._weights(z)
-        return value, odd
-
-    @quiet
-    def curvature(self, z: Vector) -> Curvature:
-        """(Diag(w+ + w-) - s s^T)/alpha."""
-        return self.expand(z).curvature
-
-    def expand(self, z: Vector) -> Expansion:
-        """All three from the weights of z_i and -z_i."""
-        value, even, odd = self._weights(z)
-        return Expansion(value, odd, even, odd, 1.0 / self.alpha)
+        odd = _spread(namespace(odd).copysign(odd, sign), alive, z)
+        value = _from_total(top, all_of_them, self.alpha)
+        return Expansion(value, odd, _spread(even, alive, z), odd, 1.0 / self.alpha)
 
     @quiet
     def conjugate(self, u: Vector) -> float:
@@ -178,25 +136,45 @@ class SymmetricSoftmaxLoss:
         smaller = xp.where(some, 0.25 * k * k / xp.where(some, larger, 1.0), 0.0)
         return self.alpha * total(_x_log_x(larger) + _x_log_x(smaller))
 
-    def doubt(self, value: float, rows: int, dz: float) -> tuple[float, float, float]:
-        """phi is off by at most what z is, as its slopes have sizes of sum 1 at most, and by its own sum."""
-        own = 2.0 * abs(value) + self.alpha * (roundings(rows) + math.log(2.0 * rows))
-        return dz + EPS * own, 1.0, dz / self.alpha
-
     def smoothness(self, A: Matrix | None, p: float) -> Smoothness:
         """max_i ||a_i||_{p*}^2/alpha; A = None is the identity."""
         return _divide(smoothness.symmetric_softmax(A, p), self.alpha)
 
 
+class _PowerSum(Loss):
+    """What the losses 1/q sum_i |z_i|^q share."""
+
+    bounded_below: ClassVar[bool] = True
+
+    q: float
+
+    def doubt(self, value: float, rows: int, dz: float) -> tuple[float, float, float]:
+        """The slopes |z|^{q-1} at z + dz, by Minkowski's inequality in l_{q-1}, and the sum of n powers.
+
+        Sums of lower powers are bounded by Hoelder's inequality.
+        """
+        q, n = self.q, float(rows)
+        size = np.float64(q * value) ** (1.0 / q)  # ||z||_q; NumPy's power gives inf where Python's would raise
+        length = n ** (1.0 / (q * (q - 1.0))) * size  # ||z||_{q-1} at most
+        moved = length + n ** (1.0 / (q - 1.0)) * dz
+        change = moved ** (q - 1.0) * dz + EPS * (roundings(rows) + 2.0 * q) * value
+        turn = (q - 1.0) * n ** (1.0 / (q - 1.0)) * moved ** (q - 2.0) * dz
+        return float(change), float(length ** (q - 1.0)), float(turn)
+
+    def smoothness(self, A: Matrix | None, p: float) -> Smoothness:
+        """At q = 2 a bound on ||A||_{p->2}^2; inf for q > 2: the curvature grows without bound."""
+        return smoothness.squares(A, p) if self.q == 2.0 else Smoothness(math.inf, exact=True)
+
+
 @dataclass(frozen=True)
-class SquareLoss:
+class SquareLoss(_PowerSum):
     """phi(z) = 1/2 ||z||_2^2.
 
     >>> SquareLoss().value_and_slope(np.array([3.0, 4.0]))
     (12.5, array([3., 4.]))
     """
 
-    bounded_below: ClassVar[bool] = True
+    q = 2.0
 
     @quiet
     def value(self, z: Vector) -> float:
@@ -207,29 +185,17 @@ class SquareLoss:
         """phi(z) and z."""
         return self.value(z), copy_of(z)
 
-    def curvature(self, z: Vector) -> Curvature:
-        """The identity."""
-        return Curvature(namespace(z).ones_like(z), None)
-
     def expand(self, z: Vector) -> Expansion:
-        """All three."""
+        """phi(z), z and the identity."""
         return Expansion(*self.value_and_slope(z), namespace(z).ones_like(z))
 
     def conjugate(self, u: Vector) -> float:
         """phi*(u) = 1/2 ||u||^2."""
         return self.value(u)
 
-    def doubt(self, value: float, rows: int, dz: float) -> tuple[float, float, float]:
-        """That of the power 2."""
-        return _power_doubt(2.0, value, rows, dz)
-
-    def smoothness(self, A: Matrix | None, p: float) -> Smoothness:
-        """A bound on ||A||_{p->2}^2."""
-        return smoothness.squares(A, p)
-
 
 @dataclass(frozen=True, eq=False)
-class LogisticLoss:
+class LogisticLoss(Loss):
     """phi(z) = 1/n sum_i log(1 + exp(-y_i z_i)), labels y_i in {-1, 1}.
 
     >>> LogisticLoss(np.array([1, -1])).value(np.array([1e6, 1e6]))
@@ -257,8 +223,13 @@ class LogisticLoss:
         e = apply_in_place("exp", xp.minimum(t, 700.0))
         return total(xp.maximum(xp.log1p(e), t)) / t.shape[0], e
 
+    @quiet
+    def value(self, z: Vector) -> float:
+        """phi(z)."""
+        return self._exponentials(z)[0]
+
     def _parts(self, z: Vector) -> tuple[float, Vector, Vector, Vector]:
-        """phi(z), phi'(z), 1 + exp(-y z) and 1/(1 + exp(y z))."""
+        """phi(z), phi'(z) = -y/(1 + exp(y z))/n, 1 + exp(-y z) and 1/(1 + exp(y z))."""
         value, e = self._exponentials(z)
         above = 1.0 + e
         e /= above
@@ -267,22 +238,12 @@ class LogisticLoss:
         return value, slope, above, e
 
     @quiet
-    def value(self, z: Vector) -> float:
-        """phi(z)."""
-        return self._exponentials(z)[0]
-
-    @quiet
     def value_and_slope(self, z: Vector) -> tuple[float, Vector]:
-        """phi(z) and -y/(1 + exp(y z))/n."""
+        """phi(z) and phi'(z)."""
         return self._parts(z)[:2]
 
-    @quiet
-    def curvature(self, z: Vector) -> Curvature:
-        """1/(2 + exp(z) + exp(-z))/n, the same for either label."""
-        return self.expand(z).curvature
-
     def expand(self, z: Vector) -> Expansion:
-        """All three from exp(-y z)."""
+        """All three from exp(-y z); the curvature 1/(2 + exp(z) + exp(-z))/n is the same for either label."""
         value, slope, above, s = self._parts(z)
         s /= above
         return Expansion(value, slope, s, scale=1.0 / z.shape[0])
@@ -314,14 +275,12 @@ class LogisticLoss:
 
 
 @dataclass(frozen=True)
-class PowerLoss:
+class PowerLoss(_PowerSum):
     """phi(z) = 1/q sum_i |z_i|^q, q >= 2.
 
     >>> PowerLoss(q=4).value(np.array([1e200]))
     inf
     """
-
-    bounded_below: ClassVar[bool] = True
 
     q: float
 
@@ -339,11 +298,6 @@ class PowerLoss:
         """phi(z) and sign(z) |z|^{q-1}."""
         return self.value(z), namespace(z).copysign(abs(z) ** (self.q - 1.0), z)
 
-    @quiet
-    def curvature(self, z: Vector) -> Curvature:
-        """(q-1) |z|^{q-2}."""
-        return Curvature((self.q - 1.0) * abs(z) ** (self.q - 2.0), None)
-
     def expand(self, z: Vector) -> Expansion:
         """All three from |z|^{q-2}."""
         power = abs(z) ** (self.q - 2.0)
@@ -354,27 +308,6 @@ class PowerLoss:
     def conjugate(self, u: Vector) -> float:
         """phi*(u) = (1 - 1/q) sum_i |u_i|^{q/(q-1)}."""
         return (1.0 - 1.0 / self.q) * total(abs(u) ** (self.q / (self.q - 1.0)))
-
-    def doubt(self, value: float, rows: int, dz: float) -> tuple[float, float, float]:
-        """The slopes |z|^{q-1} at z + dz, by Minkowski's inequality in l_{q-1}, and the sum of n powers."""
-        return _power_doubt(self.q, value, rows, dz)
-
-    def smoothness(self, A: Matrix | None, p: float) -> Smoothness:
-        """inf for q > 2: the curvature grows without bound; at q = 2 that of ``SquareLoss``."""
-        return smoothness.squares(A, p) if self.q == 2.0 else Smoothness(math.inf, exact=True)
-
-
-def _power_doubt(q: float, value: float, rows: int, dz: float) -> tuple[float, float, float]:
-    """What 1/q sum |z_i|^q and its slopes may be off by where every z_i is by dz; between them sum |z_i|^{q-1}.
-
-    Sums of lower powers are bounded by Hoelder's inequality.
-    """
-    size = np.float64(q * value) ** (1.0 / q)  # ||z||_q; NumPy's power gives inf where Python's would raise
-    length = float(rows) ** (1.0 / (q * (q - 1.0))) * size  # ||z||_{q-1} at most
-    moved = length + float(rows) ** (1.0 / (q - 1.0)) * dz
-    change = moved ** (q - 1.0) * dz + EPS * (roundings(rows) + 2.0 * q) * value
-    turn = (q - 1.0) * float(rows) ** (1.0 / (q - 1.0)) * moved ** (q - 2.0) * dz
-    return float(change), float(length ** (q - 1.0)), float(turn)
 
 
 def _places_that_count(z: Vector, top: float, alpha: float) -> Vector | None:

@@ -12,22 +12,10 @@ from scipy.sparse.linalg import LinearOperator
 
 from .._math.arrays import copy_of, is_foreign, largest_size, namespace, to_float64, to_numpy, vanishes, zeros
 from .._math.doubt import EPS, Doubt, Sizes, roundings, smallest_number, underflow_loss
-from .._math.geometry import dot
+from .._math.geometry import dot, norm2
 from . import _smoothness as smoothness
-from ._images import NUMPY, Basis, Columns, Images, Point, Small
-from ._operators import (
-    Matrix,
-    Vector,
-    apply,
-    as_data,
-    as_matrix,
-    as_point,
-    entries_a_row,
-    is_single,
-    is_sparse,
-    quiet,
-    refuse_other_library,
-)
+from ._images import NUMPY, Basis, Images, Point, Small
+from ._operators import Matrix, Vector, apply, as_data, as_point, is_single, is_sparse, quiet, row_blocks
 from ._sizes import MatrixSizes
 from ._smoothness import Smoothness
 from .base import Objective, in_precision_of
@@ -47,32 +35,21 @@ class Quadratic(Objective):
     (1, Smoothness(3.0, exact=True))
     """
 
-    ridge = 0.0
-
     def __init__(self, H: Matrix, c: npt.ArrayLike | None = None) -> None:
         """Check and keep the data."""
-        self.H = as_matrix(H, "H")
-        given = getattr(H, "dtype", self.H.dtype)
-        self.note = "" if given == self.H.dtype else f"H was converted from {given} to {self.H.dtype}, once."
+        self.H = self._check_matrix(H, "H")
         n, d = self.H.shape
         if n != d:
             raise ValueError(f"H must be square, got shape {self.H.shape}")
         _check_symmetric(self.H)
         self.dimension: int = d
-        if is_foreign(c):
-            refuse_other_library(c, self.H, "c", "H")
-        self.c = zeros(d, self.H if is_foreign(self.H) else NUMPY) if c is None else as_data(c, d, "c", self.H)
-        self.nprod = 0
-        self._data = MatrixSizes(self.H, self.c)
+        self.c = zeros(d, self.H if is_foreign(self.H) else NUMPY) if c is None else as_data(c, d, "c", self.H, "H")
+        self._data, self._c_size = MatrixSizes(self.H, self.c), norm2(self.c)
 
     def forward(self, x: Vector) -> Vector:
         """H x in float64; one product."""
         self.nprod += 1
         return apply(self.H, x)
-
-    def __call__(self, x: npt.ArrayLike) -> float:
-        """f(x); one product."""
-        return self.value_and_grad(x)[0]
 
     @quiet
     def value_and_grad(self, x: npt.ArrayLike) -> tuple[float, Vector]:
@@ -84,24 +61,16 @@ class Quadratic(Objective):
     @quiet
     def doubt(self, at: Sizes, image: float | None = None) -> Doubt | None:
         """Hx is off by some roundings of ||H||_F ||x||, <Hx + 2c, x>/2 by ||x|| times that and its own sum."""
-        if not self._data.known:
+        if isinstance(self.H, LinearOperator):
             return None
-        c, sums = self._data.length, roundings(self.dimension)
-        eps, terms, frobenius = max(at.eps, self.precision), self._data.terms, self._data.frobenius
+        c, sums = self._c_size, roundings(self.dimension)
+        eps, terms, frobenius = max(at.eps, self.precision), self._data.terms, self._data.norms[2]
         product = eps * roundings(terms) * frobenius * at.x
-        product += (
-            smallest_number(eps) * math.sqrt(at.d) * (frobenius + terms)
-        )  # entries of x, and products, that are too small
+        product += smallest_number(eps) * math.sqrt(at.d) * (frobenius + terms)  # what is too small, of x and products
         moved = product if image is None else math.hypot(image, 2.0 * product)
-        value = 0.5 * at.x * moved + EPS * (sums * at.x * (0.5 * at.g + 1.5 * c) + abs(at.f))
-        value += underflow_loss(at)
+        value = 0.5 * at.x * moved + EPS * (sums * at.x * (0.5 * at.g + 1.5 * c) + abs(at.f)) + underflow_loss(at)
         slope = moved + EPS * (c + at.g) + at.eps * sums * at.g
         return Doubt(value, slope, slope, image=moved)
-
-    @property
-    def row_cost(self) -> float:
-        """Entries of H that a product handles for each row."""
-        return entries_a_row(self.H)
 
     def images(self) -> Images:
         """Pairs (x, Hx + c), for methods that keep them."""
@@ -113,7 +82,7 @@ class Quadratic(Objective):
 
 
 @dataclass(frozen=True)
-class QuadraticImages(Columns):
+class QuadraticImages(Images):
     """The image of x is the pair (x, Hx + c): value, slope and curvature along any direction need no further product.
 
     So a step costs one product, with its new direction.  The gradient is kept, not Hx: moves add to it what is of its
@@ -169,10 +138,6 @@ class QuadraticImages(Columns):
         """inf: the quadratic model is exact at any distance."""
         return math.inf
 
-    def distance(self, one: Vector, other: Vector) -> float:
-        """max|one - other| / max(1, max|one|)."""
-        return largest_size(one - other) / max(1.0, largest_size(one))
-
 
 @quiet
 def _check_symmetric(H: Matrix) -> None:
@@ -182,9 +147,7 @@ def _check_symmetric(H: Matrix) -> None:
     if is_sparse(H):
         size, asymmetry = abs(H).max(), abs(H - H.T).max()
     else:
-        d, size = H.shape[0], largest_size(H)
-        step = max(2**20 // d, 1)  # a block of rows at a time: no temporary of the size of H
-        blocks = (slice(i, min(i + step, d)) for i in range(0, d, step))
+        size, blocks = largest_size(H), row_blocks(H.shape, 2**20)  # no temporary of the size of H
         asymmetry = max(largest_size(H[part, :] - H[:, part].T) for part in blocks)
     if asymmetry > (2.0**-23 if is_single(H) else 2.0**-52) ** 0.75 * size:
         raise ValueError(f"H must be symmetric, got max|H - H^T| = {asymmetry:.3g}; pass (H + H.T)/2 if meant")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Self
 
 import numpy as np
@@ -16,7 +16,7 @@ from scipy.sparse.linalg import LinearOperator
 from .._math.arrays import largest_size, to_host
 from .._math.doubt import Doubt, Sizes, roundings, underflow_loss
 from .._math.geometry import Lp, largest_gain
-from ._operators import Matrix, Vector, as_data, as_matrix, as_point, as_scalar, is_sparse, quiet
+from ._operators import Matrix, Vector, as_data, as_matrix, as_point, as_scalar, is_sparse, quiet, row_blocks
 from ._smoothness import Smoothness
 from .base import Objective, in_precision_of
 
@@ -54,8 +54,6 @@ class EntropicTransport(Objective):
     Smoothness(40.0, exact=True)
     """
 
-    ridge = 0.0
-
     def __init__(self, C: npt.ArrayLike, a: npt.ArrayLike, b: npt.ArrayLike, reg: float) -> None:
         """Check and keep the data."""
         self.C = as_costs(C)
@@ -66,42 +64,34 @@ class EntropicTransport(Objective):
                 raise ValueError(f"{name} must be positive and sum to 1, got a sum of {mass.sum():g}")
         self.reg = as_scalar(reg, "reg", "> 0", lambda value: value > 0.0)
         self.dimension = n + m
-        self.nprod = 0
         self._largest = largest_size(self.C)
 
-    def _split(self, x: npt.ArrayLike) -> tuple[Vector, Vector, Vector]:
-        point = as_point(x, self.dimension, "x")
-        return point, point[: len(self.a)], point[len(self.a) :]
-
-    def _exponentials(self, u: Vector, v: Vector) -> tuple[float, npt.NDArray[np.floating], float]:
-        """The largest exponent times reg, exp of the rest, and their sum: one pass over C."""
+    @quiet
+    def _evaluate(self, x: npt.ArrayLike) -> tuple[Vector, float, npt.NDArray[np.floating], float]:
+        """x, f(x), the entries of the plan relative to its largest, and their sum: one pass over C."""
         self.nprod += 1
+        point = as_point(x, self.dimension, "x")
+        u, v = point[: len(self.a)], point[len(self.a) :]
         E = v - self.C
         E += u[:, None]
         top = float(E.max())
         E -= top
         E /= self.reg
         np.exp(E, out=E)
-        return top, E, float(E.sum())
-
-    def _value(self, u: Vector, v: Vector, top: float, total: float) -> float:
+        total = float(E.sum())
         smooth = top + self.reg * math.log(total) if math.isfinite(top) else top
-        return smooth - float(self.a @ u) - float(self.b @ v)
+        return point, smooth - float(self.a @ u) - float(self.b @ v), E, total
 
-    @quiet
     def __call__(self, x: npt.ArrayLike) -> float:
         """f(x); one pass over C."""
-        _, u, v = self._split(x)
-        top, _, total = self._exponentials(u, v)
-        return self._value(u, v, top, total)
+        return self._evaluate(x)[1]
 
     @quiet
     def value_and_grad(self, x: npt.ArrayLike) -> tuple[float, Vector]:
         """f(x) and the errors of the marginals; one pass over C."""
-        point, u, v = self._split(x)
-        top, E, total = self._exponentials(u, v)
+        point, value, E, total = self._evaluate(x)
         g = np.concatenate((E.sum(axis=1) / total - self.a, E.sum(axis=0) / total - self.b))
-        return self._value(u, v, top, total), in_precision_of(point, g)
+        return value, in_precision_of(point, g)
 
     @quiet
     def doubt(self, at: Sizes, image: float | None = None) -> Doubt:
@@ -115,16 +105,13 @@ class EntropicTransport(Objective):
 
     def plan(self, x: npt.ArrayLike) -> npt.NDArray[np.floating]:
         """P_ij = exp((u_i + v_j - C_ij)/reg), of total mass 1."""
-        _, u, v = self._split(x)
-        _, E, total = self._exponentials(u, v)
+        _, _, E, total = self._evaluate(x)
         return E / total
 
     def smoothness(self, p: float) -> Smoothness:
         """max over pairs of rows of ||difference||_{p*}^2/(4 reg): four ones where both indices differ."""
         n, m = self.C.shape
         entries = 2 * (n > 1) + 2 * (m > 1)
-        if entries == 0:
-            return Smoothness(0.0, exact=True)
         gain = largest_gain(Lp(p).p, entries)  # ||1||_{p*} = sqrt(entries) gain
         return Smoothness(entries * gain * gain / (4.0 * self.reg), exact=True)
 
@@ -167,7 +154,7 @@ class SemiDual(Objective):
     True
     """
 
-    ridge = 0.0
+    precision: float = 2.0**-50  # that of a few operations in float64, whatever C's type
 
     def __init__(
         self, C: Matrix, a: npt.ArrayLike, b: npt.ArrayLike, reg: float, origin: npt.ArrayLike | None = None
@@ -182,30 +169,20 @@ class SemiDual(Objective):
         self.size: int = C.nnz if is_sparse(C) else self.C.size
         self.reg = as_scalar(reg, "reg", "> 0", lambda value: value > 0.0)
         self.origin = np.zeros(self.dimension) if origin is None else np.asarray(origin, dtype=float)
-        self.nprod = 0
         self.products = 0.0  # with P, in passes over C: the share of the entries each of them touched
-        self._base: Vector | None = None
         self._kernel: npt.NDArray[np.floating] | None = None  # exp((origin_j - C_ij - base_i)/reg), where P is dense
         self._last: tuple[Vector, Pass] | None = None
 
     def at(self, reg: float, origin: Vector) -> Self:
         """The same data with another reg and origin."""
-        twin = copy.copy(self)
-        twin.reg, twin.origin, twin.nprod, twin.products = reg, origin, 0, 0.0
-        twin._base, twin._kernel, twin._last = None, None, None
-        return twin
+        return type(self)(self.C, self.a, self.b, reg, origin)
 
-    @property
+    @cached_property
     def base(self) -> Vector:
         """max_j origin_j - C_ij; before the first pass this reads C once more, uncounted."""
-        if self._base is None:
-            self._base = _sparse_base(self) if is_sparse(self.C) else _dense_base(self)
-        return self._base
-
-    @property
-    def precision(self) -> float:
-        """That of a few operations in float64, whatever C's type."""
-        return 2.0**-50
+        if is_sparse(self.C):
+            return np.maximum.reduceat(self.origin[self.C.indices] - self.C.data, self.C.indptr[:-1])
+        return np.concatenate([(self.origin - self.C[here]).max(axis=1) for here in blocks(*self.C.shape)])
 
     @property
     def passes(self) -> float:
@@ -251,10 +228,6 @@ class SemiDual(Objective):
             return None
         return PlanCurvature(self, found.plan, found.column / self.b)
 
-    def __call__(self, x: npt.ArrayLike) -> float:
-        """f(x); one pass."""
-        return self.value_and_grad(x)[0]
-
     @quiet
     def value_and_grad(self, x: npt.ArrayLike) -> tuple[float, Vector]:
         """f(x) and its gradient; one pass."""
@@ -268,8 +241,7 @@ class SemiDual(Objective):
         if self.dimension == 1:
             return Smoothness(0.0, exact=True)
         ends = 1.0 / np.sort(self.root)[:2]
-        dual = 1.0 if p == math.inf else p / (p - 1.0)
-        return Smoothness(float(np.linalg.norm(ends, dual)) ** 2 / 4.0, exact=False)
+        return Smoothness(float(np.linalg.norm(ends, Lp(p).dual)) ** 2 / 4.0, exact=False)
 
     @quiet
     def rows(self, shift: Vector, buffer: npt.NDArray[np.floating], here: slice) -> npt.NDArray[np.floating]:
@@ -283,8 +255,7 @@ class SemiDual(Objective):
 
 def blocks(n: int, m: int) -> Iterator[slice]:
     """Blocks of rows that fit the cache."""
-    step = max(1, min(n, BLOCK // m))
-    return (slice(first, min(first + step, n)) for first in range(0, n, step))
+    return row_blocks((n, m), BLOCK)
 
 
 def buffer(n: int, m: int) -> npt.NDArray[np.floating]:
@@ -308,16 +279,6 @@ class PlanCurvature:
         """H d: two products with P."""
         self.dual.products += self.price
         return self.diagonal * d - self.BT @ (self.B @ d)
-
-
-def _dense_base(dual: SemiDual) -> Vector:
-    room = buffer(*dual.C.shape)
-    parts = (np.subtract(dual.origin, dual.C[h], out=room[: h.stop - h.start]) for h in blocks(*dual.C.shape))
-    return np.concatenate([E.max(axis=1) for E in parts])
-
-
-def _sparse_base(dual: SemiDual) -> Vector:
-    return np.maximum.reduceat(dual.origin[dual.C.indices] - dual.C.data, dual.C.indptr[:-1])
 
 
 def _dense_pass(dual: SemiDual, shift: Vector) -> Pass:

@@ -19,7 +19,6 @@ No scaling exists: column 1 is to sum to 1, but has no entries.
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -27,20 +26,21 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array
-from scipy.sparse.linalg import LinearOperator
 
 from .. import _inputs as inputs
-from .._math.arrays import to_host
+from .._run.record import State
 from .._run.report import Result
-from .._run.status import Status
-from ..objectives._operators import Vector, as_matrix, is_sparse, quiet
+from .._run.status import Status, Stop
+from ..objectives._operators import Vector, is_sparse, quiet
 from ..objectives.transport import SemiDual
-from ._reporter import Reporter
-from ._scaling import Solution, solve, stages
-from ._transport import MAXITER, SAME, coarsest_type, common_sum, masses
+from ._matrices import as_entries
+from ._scaling import MAXITER, SAME, Marginals, Solution, column_potentials, solve, stages
+from ._session import Session
 
 TIE = {**SAME, "float64": 1e-12}
 """Sums of sets of numbers of this type are equal within this share of the mass."""
+WATCH = 25
+"""Steps between two looks for a proof that no scaling exists."""
 
 
 def balance(
@@ -93,40 +93,20 @@ def balance(
     array([[1., 1.],
            [0., 1.]])
     """
-    began = time.perf_counter()
     matrix = _matrix(K)
-    n, m = matrix.shape
-    left, right = masses(r, n, "r"), masses(c, m, "c")
-    tol = inputs.number("error_tol", error_tol, least=0.0)
-    problem = Balance.of(matrix, left, right, coarsest_type(r, c), tol)
-    limit = MAXITER if maxiter is None else inputs.count("maxiter", maxiter, least=0)
-    seconds = inputs.seconds(time_limit)
-    scaled = BalancedMatrix(K, *(np.full(length, -np.inf) for length in (n, m)))
-    if (obstacle := problem.evident_obstacle()) is not None:
-        return _result(scaled, None, 1.0, tol, obstacle, began)
-    dual, near = problem.dual(), tol - problem.mismatch
-    regs = stages(1.0, problem.span, 0.0)
-    start = regs[0] * np.log(dual.b)
-    with Reporter("balance", callback, progress, disp) as reporter:
-        tell, watch = lambda value, lower, error: reporter.tell(error, 0.0), lambda v: problem.obstacle(v).impossible
-        end = solve(dual, start, regs, near, limit, seconds, tell=tell, watch=watch)
-    v = problem.fill(scaled, end)
-    found = problem.obstacle(v)
-    if end.status is Status.UNBOUNDED and not found.impossible:  # look for a set among the columns with too much
-        found = problem.obstacle(-end.found.column / dual.b)
-    if end.status is Status.UNBOUNDED and not found.impossible:  # without a proof it may be rounding
-        end, words = replace(end, status=Status.PRECISION), found.words or problem.suspicion(end.error)
-        found = found._replace(words=words)
-    return reporter.summarise(_result(scaled, end, end.error + problem.mismatch, tol, found, began))
+    sums = Marginals.of(matrix.shape, r=r, c=c)
+    problem = Balance(sums.cut(matrix), sums, inputs.number("error_tol", error_tol, least=0.0))
+    obstacle = problem.evident_obstacle()
+    with Session("balance", ("npass", "fun"), MAXITER, maxiter, time_limit, callback, progress, disp) as session:
+        end, found = (None, obstacle) if obstacle is not None else problem.solve(session)
+    return _result(problem, K, end, found, session)
 
 
 def _matrix(K: Any) -> Any:
     """K checked; CSR without stored zeros where it is sparse."""
-    if isinstance(K, LinearOperator):
-        raise TypeError("balance needs the entries of K: give an array or a sparse matrix, not a LinearOperator")
-    matrix = as_matrix(to_host(K), "K")
+    matrix = as_entries(K, "K", "balance needs the entries")
     if is_sparse(matrix):
-        matrix = csr_array(matrix, copy=True)
+        matrix = matrix.copy()
         matrix.sum_duplicates()
         matrix.eliminate_zeros()
     values = matrix.data if is_sparse(matrix) else matrix
@@ -148,63 +128,66 @@ class Balance:
     """The problem without the rows and columns whose sums are to be 0."""
 
     K: Any
-    r: Vector  # over its total, as is c
-    c: Vector
-    totals: tuple[float, float]  # of r and of c
-    rows: npt.NDArray[np.int64]  # those kept
-    columns: npt.NDArray[np.int64]
-    tie: float  # sums of sets that differ by less are equal, as far as their type can tell
+    sums: Marginals  # r and c
     tol: float
 
-    @classmethod
-    def of(cls, K: Any, r: Vector, c: Vector, kind: str, tol: float) -> Balance:
-        """The problem without rows and columns whose sums are to be 0."""
-        totals = (common_sum(r, c, "r", "c", kind=kind), float(c.sum()))
-        r, c = r / totals[0], c / totals[1]
-        rows, columns = np.flatnonzero(r > 0.0), np.flatnonzero(c > 0.0)
-        if len(rows) < len(r) or len(columns) < len(c):
-            K = K[rows][:, columns]
-        return cls(K, r[rows], c[columns], totals, rows, columns, TIE[kind], tol)
+    @property
+    def tie(self) -> float:
+        """Sums of sets that differ by less are equal, as far as their type can tell."""
+        return TIE[self.sums.kind]
 
     @property
     def mismatch(self) -> float:
         """The share by which the totals differ (no scaling has both); 0 where the difference is rounding."""
-        share = abs(self.totals[0] - self.totals[1]) / self.totals[0]
+        one, other = self.sums.totals
+        share = abs(one - other) / one
         return share if share > self.tie else 0.0
-
-    @property
-    def slack(self) -> float:
-        """A set of rows that lacks more proves that no scaling is within tol: what it lacks is an error twice."""
-        return self.tie + max(self.mismatch, 0.5 * self.tol)
 
     def evident_obstacle(self) -> Obstacle | None:
         """An obstacle that the data show at once: totals that differ, or a sum asked of an empty row or column."""
+        one, other = self.sums.totals
         if self.mismatch > self.tol:
-            one, other = self.totals
-            return Obstacle(
-                True, f"No scaling exists: r sums to {one:.17g}, c to {other:.17g}.", self.mismatch - self.tie
-            )
-        for axis, kept, sums, name in ((1, self.rows, self.r, "row"), (0, self.columns, self.c, "column")):
+            words = f"No scaling exists: r sums to {one:.17g}, c to {other:.17g}."
+            return Obstacle(True, words, self.mismatch - self.tie)
+        sums = self.sums
+        for axis, kept, wanted, name in ((1, sums.rows, sums.left, "row"), (0, sums.columns, sums.right, "column")):
             lacking = np.flatnonzero(np.asarray((self.K > 0.0).sum(axis=axis)).ravel() == 0)
             if lacking.size:
-                place, wanted = kept[lacking[0]], self.totals[0] * sums[lacking[0]]
-                words = f"No scaling exists: {name} {place} is to sum to {wanted:g}, but has no entries."
-                return Obstacle(True, words, float(sums[lacking[0]]) * (1.0 - 1e-15))
+                place, share = kept[lacking[0]], float(wanted[lacking[0]])
+                words = f"No scaling exists: {name} {place} is to sum to {one * share:g}, but has no entries."
+                return Obstacle(True, words, share * (1.0 - 1e-15))
         return None
 
-    @property
-    def span(self) -> float:
-        """log of the largest entry over the smallest."""
+    def solve(self, session: Session) -> tuple[Solution, Obstacle]:
+        """Where the run ended, and what stands in the way of a scaling."""
         values = self.K.data if is_sparse(self.K) else self.K[self.K > 0.0]
-        return math.log(float(values.max())) - math.log(float(values.min()))
+        span = math.log(float(values.max())) - math.log(float(values.min()))
+        dual, regs = self.dual(), stages(1.0, span, 0.0)
+
+        def record(dual: SemiDual, before: float, state: State) -> None:
+            session.note(before + dual.passes, state.grad_norm)
+            due = state.iteration > 0 and state.iteration % WATCH == 0
+            if due and self.obstacle(column_potentials(dual, state.x)).impossible:
+                raise Stop(Status.UNBOUNDED)
+
+        end = solve(dual, regs[0] * np.log(dual.b), regs, self.tol - self.mismatch, session, record)
+        found = self.obstacle(column_potentials(end.dual, end.x))
+        if end.status is Status.UNBOUNDED and not found.impossible:  # look for a set among the columns with too much
+            found = self.obstacle(-end.found.column / dual.b)
+        if end.status is Status.UNBOUNDED and not found.impossible:  # without a proof it may be rounding
+            small = "The error that is left is within the rounding of r and c."
+            words = small if end.error <= self.tie else "The scalings grow without end: perhaps none exists."
+            end, found = replace(end, status=Status.PRECISION), found._replace(words=found.words or words)
+        return end, found
 
     @quiet
     def dual(self) -> SemiDual:
         """The costs -log K; inf where K is 0."""
-        if not is_sparse(self.K):
-            return SemiDual(-np.log(self.K, dtype=float), self.r, self.c, 1.0)
-        cost = csr_array((-np.log(self.K.data, dtype=float), self.K.indices, self.K.indptr), shape=self.K.shape)
-        return SemiDual(cost, self.r, self.c, 1.0)
+        if is_sparse(self.K):
+            cost = csr_array((-np.log(self.K.data, dtype=float), self.K.indices, self.K.indptr), shape=self.K.shape)
+        else:
+            cost = -np.log(self.K, dtype=float)
+        return SemiDual(cost, self.sums.left, self.sums.right, 1.0)
 
     def obstacle(self, v: Vector) -> Obstacle:
         """What v proves about scalings.
@@ -212,16 +195,16 @@ class Balance:
         Sort the columns by v; J are the first k of them, I the rows with entries in J only.  r(I) <= c(J) is
         necessary, and where r(I) = c(J) nothing is left for the other rows with entries in J.
         """
-        rank = np.empty(len(v), dtype=np.int64)
-        rank[np.argsort(v)] = np.arange(len(v))
+        rank = np.argsort(np.argsort(v))
         low, high = self._reach(rank)
-        inside = np.cumsum(np.bincount(high, self.r, len(v)))
-        room = np.cumsum(np.bincount(rank, self.c, len(v)))
+        inside = np.cumsum(np.bincount(high, self.sums.left, len(v)))
+        room = np.cumsum(np.bincount(rank, self.sums.right, len(v)))
         between = np.cumsum(np.bincount(low, minlength=len(v)) - np.bincount(high, minlength=len(v)))
         short = inside - room
         k = int(np.argmax(short))
         lower = max(2.0 * (float(short[k]) - self.tie), 0.0)
-        if short[k] > self.slack:
+        # What a set of rows lacks is an error twice: so much proves that no scaling is within tol.
+        if short[k] > self.tie + max(self.mismatch, 0.5 * self.tol):
             return Obstacle(True, f"No scaling exists: {self._words(high <= k, rank <= k, 'only')}.", lower)
         tied = np.flatnonzero((short >= -self.tie) & (between > 0))
         if tied.size:
@@ -233,12 +216,6 @@ class Balance:
             return Obstacle(False, f"No scaling comes closer than {2.0 * short[k]:.1e}: {words}.", lower)
         return Obstacle(False, "")
 
-    def suspicion(self, error: float) -> str:
-        """A sentence for scalings that grow without end where no set of rows proves why."""
-        if error <= self.tie:
-            return "The error that is left is within the rounding of r and c."
-        return "The scalings grow without end: perhaps none exists."
-
     def _reach(self, rank: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """The least and the greatest rank among the columns that each row meets."""
         if is_sparse(self.K):
@@ -248,19 +225,21 @@ class Balance:
         return np.where(pattern, rank, len(rank)).min(axis=1), np.where(pattern, rank, -1).max(axis=1)
 
     def _words(self, rows: npt.NDArray[np.bool_], columns: npt.NDArray[np.bool_], how: str) -> str:
-        wanted, room = self.totals[0] * float(self.r[rows].sum()), self.totals[0] * float(self.c[columns].sum())
-        some, others = _name_places("row", self.rows[rows]), _name_places("column", self.columns[columns])
+        sums, total = self.sums, self.sums.totals[0]
+        wanted, room = total * float(sums.left[rows].sum()), total * float(sums.right[columns].sum())
+        some, others = _name_places("row", sums.rows[rows]), _name_places("column", sums.columns[columns])
         digits = ".17g" if how == "only" and f"{wanted:g}" == f"{room:g}" else "g"
         there = f"in {others}, with a sum of {how} {room:{digits}}"
         return f"all entries of {some}, with a sum of {wanted:{digits}}, are {there}"
 
-    def fill(self, scaled: BalancedMatrix, end: Solution) -> Vector:
-        """Set log d_1 and log d_2, both around the same middle; the latter is returned."""
+    def logarithms(self, end: Solution | None) -> tuple[Vector, Vector]:
+        """log d_1 and log d_2, both around the same middle; of zeros where there was no run."""
+        if end is None:
+            return self.sums.spread(-np.inf, -np.inf)
         u, v = end.dual.potentials(end.x, end.found)
-        u += math.log(self.totals[0])
+        u += math.log(self.sums.totals[0])
         shift = 0.25 * (float(u.max() + u.min()) - float(v.max() + v.min()))
-        scaled.log_row[self.rows], scaled.log_column[self.columns] = u - shift, v + shift
-        return v
+        return self.sums.spread(u - shift, v + shift)
 
 
 def _name_places(noun: str, places: npt.NDArray[np.int64]) -> str:
@@ -294,33 +273,25 @@ class BalancedMatrix:
 
 
 @quiet
-def _result(
-    scaled: BalancedMatrix, end: Solution | None, error: float, tol: float, obstacle: Obstacle, began: float
-) -> Result:
+def _result(problem: Balance, K: Any, end: Solution | None, obstacle: Obstacle, session: Session) -> Result:
     """The result; without scalings where the run did not start (end is None)."""
-    status = Status.UNBOUNDED if obstacle.impossible or end is None else end.status
-    said = "" if obstacle.impossible else status.message.replace("the gradient's dual norm is", "the sums are")
-    lower, npass = min(obstacle.lower, error), 0 if end is None else end.npass
-    columns = {"seconds": "seconds", "npass": "npass", "fun": "marginal_error"}
-    trace = {name: np.zeros(0) if end is None else end.trace[column] for name, column in columns.items()}
-    return Result(
-        x=np.concatenate((scaled.log_row, scaled.log_column)),
-        row=np.exp(scaled.log_row),
-        column=np.exp(scaled.log_column),
-        log_row=scaled.log_row,
-        log_column=scaled.log_column,
-        matrix=scaled,
+    error, nit, npass = (1.0, 0, 0) if end is None else (end.error + problem.mismatch, end.nit, end.npass)
+    session.status = Status.UNBOUNDED if obstacle.impossible or end is None else end.status
+    said = session.status.message.replace("the gradient's dual norm is", "the sums are")
+    session.message = f"{'' if obstacle.impossible else said} {obstacle.words}".strip()
+    log_row, log_column = problem.logarithms(end)
+    return session.result(
+        x=np.concatenate((log_row, log_column)),
+        row=np.exp(log_row),
+        column=np.exp(log_column),
+        log_row=log_row,
+        log_column=log_column,
+        matrix=BalancedMatrix(K, log_row, log_column),
         fun=error,
-        gap=error - lower,
-        lower=lower,
-        success=error <= tol,
-        status=status.code,
-        message=f"{said} {obstacle.words}".strip(),
+        lower=min(obstacle.lower, error),
+        success=error <= problem.tol,
         method="hasd-newton",
-        nit=0 if end is None else end.nit,
-        nfev=npass,
+        nit=nit,
         nprod=npass,
         npass=npass,
-        seconds=time.perf_counter() - began,
-        trace=trace,
     )

@@ -26,30 +26,25 @@ True
 from __future__ import annotations
 
 import math
-import sys
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse
-from scipy.sparse.linalg import LinearOperator
 
 from .. import _inputs as inputs
-from .._math.arrays import to_host
+from .._math.arrays import largest_size, to_host
 from .._minimize import minimize
 from .._run.report import Result
-from .._run.status import Status, Stop
+from .._run.status import Status
 from ..objectives import SymmetricSoftmax
-from ..objectives._operators import Matrix, Vector, as_data, as_matrix, is_sparse, quiet
-from . import _active_rows as rows
-from . import _centre as centre
-from . import _vertex as vertex
-from ._bound import MinimaxBound
-from ._coordinates import BLOCK, Coordinates
-from ._reporter import Reporter
+from ..objectives._operators import Matrix, Vector, as_data, is_sparse, quiet
+from . import _programs as programs
+from ._coordinates import Coordinates
+from ._matrices import as_entries, largest_in_columns, magnitude, power_of_two, scale_columns
+from ._multipliers import MinimaxBound
+from ._session import Session
 
 LEVELS = (0.1, 0.01)
 """The smoothing of each stage, as a part of the value: the smoothed maximum is within this part of max|z|."""
@@ -88,21 +83,15 @@ class Exchange:
 
     coordinates: Coordinates
     b: Vector
-    deadline: float
-    tell: Callable[[float, float], None]  # tells the user value and bound
-    began: float = field(default_factory=time.perf_counter)
+    certificate: MinimaxBound
+    tol: float  # the relative gap to reach
+    session: Session
     upper: float = math.inf
-    y: Vector = field(default_factory=lambda: np.zeros(0))  # the best point, in coordinates
-    x: Vector = field(default_factory=lambda: np.zeros(0))
-    r: Vector = field(default_factory=lambda: np.zeros(0))  # its residuals
-    certificate: MinimaxBound = field(init=False)
+    y: Vector = field(init=False)  # the best point, in coordinates
+    x: Vector = field(init=False)
+    r: Vector = field(init=False)  # its residuals
     nit: int = 0  # iterations of the smoothed problem
     nlp: int = 0
-    nprod: int = 0  # products with all of A
-    trace: dict[str, list[float]] = field(default_factory=lambda: {"seconds": [], "fun": [], "lower": []})
-
-    def __post_init__(self) -> None:
-        self.certificate = MinimaxBound(self.coordinates, self.b, self._image)
 
     @property
     def lower(self) -> float:
@@ -113,51 +102,33 @@ class Exchange:
         """The residuals at y, over all rows; the best point is kept."""
         x = self.coordinates.x(y)
         r = self.coordinates.residual(x, self.b)
-        self.nprod += 1
         upper = float(np.abs(r).max())
         if upper < self.upper:
             self.upper, self.x, self.y, self.r = upper, x, y, r
         return r
 
-    def _image(self, y: Vector) -> Vector:
-        """Qy, over all rows."""
-        self.nprod += 1
-        return self.coordinates.residual(self.coordinates.x(y), np.zeros(len(self.b)))
-
     def note(self) -> None:
         """A row of the trace."""
-        for name, value in (
-            ("seconds", time.perf_counter() - self.began),
-            ("fun", self.upper),
-            ("lower", self.lower),
-        ):
-            self.trace[name].append(value)
-        self.tell(self.upper, self.lower)
+        self.session.note(self.upper, self.lower)
 
-    def is_met(self, tol: float) -> bool:
+    @property
+    def gap(self) -> float:
+        """How far the value may be above the minimum."""
+        return self.upper - self.lower
+
+    @property
+    def met(self) -> bool:
         """Whether bound and value are close enough."""
-        return self.upper - self.lower <= tol * self.upper
+        return self.gap <= self.tol * self.upper
 
-    @property
-    def late(self) -> bool:
-        """Whether time is up."""
-        return time.perf_counter() >= self.deadline
-
-    def _roundings(self) -> Vector:
+    def roundings(self) -> Vector:
         """What each residual may be off by, from the sizes of its own terms.  A pass over A."""
-        A, x = self.coordinates.A, np.abs(self.x)
-        terms = np.concatenate([abs(A[i : i + BLOCK]) @ x for i in range(0, len(self.b), BLOCK)])
-        return 8.0 * 2.0**-52 * (np.abs(self.b) + terms)
-
-    def rounding(self) -> float:
-        """What the largest residual may be off by."""
-        return float(self._roundings()[np.argmax(np.abs(self.r))])
+        return 8.0 * 2.0**-52 * magnitude(self.coordinates.A, self.x, self.b)
 
     @property
-    def exact(self) -> bool:
-        """Whether every residual is rounding."""
-        small = self.upper <= 1e-3 * float(np.abs(self.b).max())
-        return small and bool(np.all(np.abs(self.r) <= self._roundings()))
+    def closed_to_rounding(self) -> bool:
+        """Whether the gap is small, and no more than what the largest residual may be off by."""
+        return self.gap <= LOOSE * self.upper and self.gap <= float(self.roundings()[np.argmax(np.abs(self.r))])
 
 
 @quiet
@@ -208,82 +179,59 @@ def chebyshev(
     >>> res.x, res.fun, res.active, res.signs
     (array([2.5]), 2.5, array([0, 2]), array([ 1., -1.]))
     """
-    A, b = _check_data(A, b)
+    A = as_entries(A, "A", "chebyshev needs the rows")
+    b = as_data(to_host(b), A.shape[0], "b")
+    for name, values in (("A", A.data if is_sparse(A) else A), ("b", b)):
+        if largest_size(values) > HUGE:
+            wanted = f"entries below {HUGE:g} in size, whose squares can be computed"
+            raise ValueError(f"{name} must have {wanted}; rescale it")
     tol = inputs.number("gap_rtol", gap_rtol, least=0.0)
-    rounds = ROUNDS if maxiter is None else int(min(inputs.count("maxiter", maxiter, least=0), sys.maxsize))
-    limit = inputs.seconds(time_limit)
-    unit = _units(A)
-    if unit is not None:
-        A = A @ scipy.sparse.diags_array(unit) if is_sparse(A) else A * unit
-    with Reporter("chebyshev", callback, progress, disp) as reporter:
-        res = _solve(A, b, tol, rounds, limit, reporter)
-    res.x = res.x if unit is None else res.x * unit
-    return reporter.summarise(res)
+    with Session("chebyshev", ("fun", "lower"), ROUNDS, maxiter, time_limit, callback, progress, disp) as session:
+        unit = _units(A)
+        coordinates = Coordinates.of(A if unit is None else scale_columns(A, unit))
+        search = Exchange(coordinates, b, MinimaxBound(coordinates, b), tol, session)
+        session.status = _fit(search)
+    return _answer(search, unit)
 
 
 def _units(A: Matrix) -> Vector | None:
     """Powers of two that bring columns whose squares underflow to size 1, changing no digit; None without such."""
-    ends = (A.max(axis=0), A.min(axis=0))  # this takes no copy of A
-    top, bottom = ((e.toarray() if is_sparse(e) else np.asarray(e)).ravel().astype(np.float64) for e in ends)
-    size = np.maximum(top, -bottom)
-    if not ((size > 0.0) & (size < TINY)).any():
-        return None
-    return np.where((size > 0.0) & (size < TINY), 2.0 ** -np.maximum(np.frexp(size)[1], -1000), 1.0)
+    size = largest_in_columns(A)
+    tiny = (size > 0.0) & (size < TINY)
+    return np.where(tiny, 1.0 / np.maximum(power_of_two(size), 2.0**-1000), 1.0) if tiny.any() else None
 
 
-def _solve(A: Matrix, b: Vector, tol: float, rounds: int, limit: float, reporter: Reporter) -> Result:
-    """The fit, for columns whose squares can be computed."""
-    search = Exchange(Coordinates.of(A), b, time.perf_counter() + limit, reporter.tell)
-    try:
-        return _fit(search, b, tol, rounds)
-    except Stop as stop:
-        return _answer(search, tol, stop.status, stop.status.message)
-
-
-def _fit(search: Exchange, b: Vector, tol: float, rounds: int) -> Result:
-    """Least squares, the smoothed problem, the exchange."""
-    y, _ = search.coordinates.least_squares(b)
-    search.look(y)
-    if search.upper > float(np.abs(b).max()):  # rows of very different lengths: x = 0 is better
-        search.look(np.zeros(search.coordinates.rank))
+def _fit(search: Exchange) -> Status:
+    """Least squares, the smoothed problem, the exchange; why it ended."""
+    b, rank, top = search.b, search.coordinates.rank, np.argmax(np.abs(search.b))
+    search.look(search.coordinates.least_squares(b))
+    if search.upper > abs(b[top]):  # rows of very different lengths: x = 0 is better
+        search.look(np.zeros(rank))
     search.note()
-    if search.exact:
-        return _answer(search, tol, Status.GAP, "Exact fit: every residual is rounding.")
-    if search.coordinates.rank > 0:
-        _smooth(search, tol)
-        return _answer(search, tol, _exchange(search, tol, rounds))
-    top = np.argmax(np.abs(b))  # A = 0: no x changes the largest |b_i|
+    if search.upper <= 1e-3 * abs(b[top]) and np.all(np.abs(search.r) <= search.roundings()):
+        search.session.message = "Exact fit: every residual is rounding."
+        return Status.GAP
+    if rank > 0:
+        _smooth(search)
+        return _exchange(search)
+    # A = 0: no x changes the largest |b_i|.
     search.certificate.bound(np.array([top]), np.ones(1), np.zeros(0, dtype=int))
-    return _answer(search, tol, Status.GAP)
+    return Status.GAP
 
 
-def _check_data(A: Matrix, b: npt.ArrayLike) -> tuple[Matrix, Vector]:
-    if isinstance(A, LinearOperator):
-        raise TypeError("chebyshev needs the rows of A: give an array or a sparse matrix, not a LinearOperator")
-    A = as_matrix(to_host(A), "A")
-    data = as_data(to_host(b), A.shape[0], "b")
-    for name, values in (("A", A.data if is_sparse(A) else A), ("b", data)):
-        if values.size and max(float(values.max()), -float(values.min())) > HUGE:
-            raise ValueError(
-                f"{name} must have entries below {HUGE:g} in size, whose squares can be computed; rescale it"
-            )
-    return A.tocsr() if is_sparse(A) else A, data
-
-
-def _smooth(search: Exchange, tol: float) -> None:
+def _smooth(search: Exchange) -> None:
     """Minimise the smoothed maximum on a share of the rows, with less and less smoothing."""
     which = _share(search)
     Q = search.coordinates.rows(which)
     for level in LEVELS:
-        if search.is_met(tol) or search.late:
+        left = search.session.left
+        if search.met or left == 0.0:
             return
         scale = search.upper
         alpha = level / math.log(2 * which.size + 1)
         objective = SymmetricSoftmax(Q, -search.r[which] / scale, alpha=alpha)
-        left = search.deadline - time.perf_counter()
-        limit = max(left, 1e-3) if math.isfinite(left) else None
         start = np.zeros(search.coordinates.rank)
-        res = minimize(objective, start, tol=1e-2, maxiter=500, time_limit=limit, trace=False)
+        res = minimize(objective, start, tol=1e-2, maxiter=500, time_limit=left, trace=False)
         search.nit += res.nit
         search.look(search.y + scale * res.x)
         search.note()
@@ -295,61 +243,62 @@ def _share(search: Exchange) -> Vector:
     if 2 * size >= n:
         return np.arange(n)
     others = np.random.default_rng(0).choice(n, size, replace=False)
-    return np.union1d(rows.largest_rows(search.r, size), others)
+    return np.union1d(programs.largest_rows(search.r, size), others)
 
 
-def _exchange(search: Exchange, tol: float, rounds: int) -> Status:
+def _exchange(search: Exchange) -> Status:
     """Solve programs on some rows: rows that the optimum violates are added, idle rows are left out.
 
     Once a vertex is one of many solutions, the centre of the solutions is taken instead, and no row is left out.
     """
-    coordinates, rank = search.coordinates, search.coordinates.rank
-    first = rows.choose_rows(coordinates.rows, search.r, (1.0 - NEARLY) * search.upper, rank, FIRST)
-    pairs, box, value, centred, stalled = rows.signed_rows(search.r, first), BOX, 0.0, False, 0
-    for _ in range(rounds):
-        if search.is_met(tol):
+    coordinates, rank, session = search.coordinates, search.coordinates.rank, search.session
+    first = programs.choose_rows(coordinates, search.r, (1.0 - NEARLY) * search.upper, FIRST)
+    signed, box, value, centred, stalled = programs.signed_rows(search.r, first), BOX, 0.0, False, 0
+    while search.nlp < session.steps:
+        if search.met:
             return Status.GAP
-        if search.late:
+        if session.left == 0.0:
             return Status.TIME
         scale = search.upper
-        which, found = _program(search, pairs, box, centred)
+        which, found = _program(search, signed, box, centred)
         if found is None:
-            return Status.TIME if search.late else Status.PRECISION
+            return Status.TIME if session.left == 0.0 else Status.PRECISION
         rising, value = scale * found.value > (1.0 + RISE) * value, scale * found.value
-        there = _judge_optimum(search, which, found, tol)
-        more = rows.choose_rows(coordinates.rows, there, value, rank, ADDED)
-        new = rows.new_rows(rows.signed_rows(there, more[np.abs(there[more]) > value]), pairs)
-        many = not centred and rank <= centre.WIDEST and not found.is_unique(box)
-        if not len(new) and np.abs(found.step).max() > vertex.EDGE * box:  # with scaled columns the box is a guess
+        there = _judge_optimum(search, which, found)
+        more = programs.choose_rows(coordinates, there, value, ADDED)
+        new = programs.signed_rows(there, more[np.abs(there[more]) > value])
+        new = new[~np.isin(new, signed)]
+        many = not centred and rank <= programs.WIDEST and not found.is_unique(box)
+        if not new.size and np.abs(found.step).max() > programs.EDGE * box:  # with scaled columns the box is a guess
             box *= 10.0
-        elif not len(new) and not (centred and stalled < STALLS):
-            close = search.is_met(max(tol, LOOSE)) and search.upper - search.lower <= search.rounding()
-            return Status.GAP if close or search.is_met(tol) else Status.PRECISION
-        elif not len(new):  # the centre adds no rows: a vertex may
+        elif not new.size and not (centred and stalled < STALLS):
+            return Status.GAP if search.met or search.closed_to_rounding else Status.PRECISION
+        elif not new.size:  # the centre adds no rows: a vertex may
             centred, many, stalled = False, False, stalled + 1
         centred = centred or (many and stalled < STALLS)
-        if len(pairs) > MOST * rank and rising and not centred:
-            pairs = pairs[found.slack <= IDLE]
-        pairs = np.vstack((pairs, new))
-    return Status.GAP if search.is_met(tol) else Status.MAXITER
+        if signed.size > MOST * rank and rising and not centred:
+            signed = signed[found.slack <= IDLE]
+        signed = np.concatenate((signed, new))
+    return Status.GAP if search.met else Status.MAXITER
 
 
-def _program(search: Exchange, pairs: Vector, box: float, centred: bool) -> tuple[Vector, vertex.Vertex | None]:
+def _program(search: Exchange, signed: Vector, box: float, centred: bool) -> tuple[Vector, programs.Vertex | None]:
     """The rows of a program, and its optimum as a step from the best point: a vertex, or the centre of all optima."""
     search.nlp += 1
-    which, left = np.unique(pairs[:, 0]) if centred else pairs[:, 0], search.deadline - time.perf_counter()
+    signed, left = np.unique(np.abs(signed)) if centred else signed, search.session.left
+    which, signs = np.abs(signed) - 1, np.sign(signed).astype(float)
     Q, r = search.coordinates.rows(which), search.r[which] / search.upper
-    return which, centre.solve(Q, r, box, left) if centred else vertex.solve(Q, r, pairs[:, 1].astype(float), box, left)
+    return which, programs.find_centre(Q, r, box, left) if centred else programs.find_vertex(Q, r, signs, box, left)
 
 
-def _judge_optimum(search: Exchange, which: Vector, found: vertex.Vertex, tol: float) -> Vector:
+def _judge_optimum(search: Exchange, which: Vector, found: programs.Vertex) -> Vector:
     """Evaluate and polish an optimum on those rows, and bound the minimum by its multipliers; its residuals."""
     scale, y = search.upper, search.y + search.upper * found.step
     there, on = search.look(y), found.support
     search.certificate.bound(which[on], found.weights[on], np.delete(which, on))
-    if not search.is_met(tol) and float(np.abs(there).max()) <= (1.0 + NEAR) * scale * found.value:
+    if not search.met and float(np.abs(there).max()) <= (1.0 + NEAR) * scale * found.value:
         Q, signs = search.coordinates.rows(which[on]), np.sign(found.weights[on])
-        search.look(y + scale * vertex.polishing_step(Q, there[which[on]] / scale, signs))
+        search.look(y + scale * programs.polishing_step(Q, there[which[on]] / scale, signs))
     search.note()
     return there
 
@@ -358,41 +307,34 @@ MESSAGES = {
     Status.GAP: "Converged: no x does better by more than the tolerance.",
     Status.MAXITER: "Maximum number of linear programs reached.",
     Status.PRECISION: "No further progress is possible: the rest of the gap is rounding, or the solver's tolerance.",
-    Status.TIME: Status.TIME.message,
 }
 
 
-def _answer(search: Exchange, tol: float, status: Status, message: str = "") -> Result:
+def _answer(search: Exchange, unit: Vector | None) -> Result:
     """The result; all its fields belong to the same x."""
-    certificate, d = search.certificate, search.coordinates.A.shape[1]
+    certificate, session, d = search.certificate, search.session, search.coordinates.A.shape[1]
     order = np.argsort(certificate.active, kind="stable")
     active, counted = certificate.active[order], certificate.columns_counted
     rank = np.count_nonzero(counted < search.coordinates.rank)
-    message = message or MESSAGES[status]
-    if status is Status.GAP and search.lower > 0.0 and not search.is_met(tol):
-        message = f"Converged to rounding: the gap of {search.upper - search.lower:.2g} is within the rounding of Ax."
+    message = session.message or MESSAGES.get(session.status, session.status.message)
+    if session.status is Status.GAP and search.lower > 0.0 and not search.met:
+        message = f"Converged to rounding: the gap of {search.gap:.2g} is within the rounding of Ax."
     if counted.size < d:
         message += f" Up to rounding, {counted.size} of the {d} columns of A span the others; the bound ignores those."
     if rank < counted.size:
         message += f" {counted.size - rank} of the {d} columns of A are too near to others and get the coefficient 0."
-    return Result(
-        x=search.x,
+    return session.result(
+        x=search.x if unit is None else search.x * unit,
         fun=search.upper,
         lower=search.lower,
-        gap=search.upper - search.lower,
         active=active,
         signs=np.sign(search.r[active]),
         multipliers=certificate.weights[order],
         residual=search.r,
         rank=rank,
-        success=status.success,
-        status=status.code,
         message=message,
         method="exchange",
         nit=search.nit,
-        nfev=search.nprod,
-        nprod=search.nprod,
+        nprod=search.coordinates.nprod,
         nlp=search.nlp,
-        seconds=time.perf_counter() - search.began,
-        trace={name: np.asarray(column) for name, column in search.trace.items()},
     )

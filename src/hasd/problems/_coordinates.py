@@ -12,13 +12,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.linalg
-import scipy.sparse
 from scipy.sparse.linalg import lsmr
 
 from ..objectives._operators import Matrix, Vector, is_sparse
+from ._matrices import BLOCK, as_dense, blocks, pivoted_qr, scale_columns
 
-BLOCK = 4096
-"""Rows taken at a time."""
 WELL = 1e-4
 """Columns of one length are well-conditioned where their least singular value is more than this part of the largest."""
 LONG = 1e6
@@ -29,7 +27,7 @@ AFFORDABLE = 2e11
 """Multiplications that orthonormal columns may cost (n d^2); beyond, they are only scaled to one length."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class Coordinates:
     """The coordinates y of x: x = R^{-1} y on the columns kept, 0 on the others."""
 
@@ -37,41 +35,29 @@ class Coordinates:
     kept: Vector  # indices of independent columns
     R: Vector  # upper triangular, or the diagonal where the columns are only scaled
     others: Vector  # indices of columns that are not 0 and depend on them, to rounding of the longest rows
+    nprod: int = 0  # products with all of A, for residuals and images
 
     @classmethod
     def of(cls, A: Matrix) -> Coordinates:
         """The factor, and the columns it keeps."""
         n, d = A.shape
         if is_sparse(A) or n * d * d > AFFORDABLE:
-            return cls._of_scaled_columns(A)
+            squares = sum((rows * rows).sum(axis=0, dtype=np.float64) for rows in blocks(A))
+            size = np.sqrt(np.ravel(squares) / n)
+            kept = np.flatnonzero(size > 0.0)
+            return cls(A, kept, size[kept], kept[:0])
         R = _from_squares(A)
         if R is None:
             R = _from_rows(A)
         size = np.sqrt(np.einsum("ij,ij->j", R, R))
         alive = np.flatnonzero(size > 0.0)
-        if alive.size == 0:
-            return cls(A, alive, np.zeros((0, 0)), alive)
-        scaled = R[:, alive] / size[alive]
-        _, S, order = scipy.linalg.qr(scaled, mode="economic", pivoting=True)
-        diagonal = np.abs(S.diagonal())
-        rank = int(np.count_nonzero(diagonal > max(n, d) * 2.0**-52 * diagonal[0]))
-        if rank < alive.size and n * d <= SORTED and _has_long_rows(A):
-            rows = dense_rows(A, slice(None))[:, alive]
-            size[alive] = _lengths_in_short_rows(rows)
-            S, order, rank = _from_sorted_rows(rows / size[alive])
+        _, S, order, rank = pivoted_qr(R[:, alive] / size[alive], max(n, d) * 2.0**-52)
+        if rank < alive.size and n * d <= SORTED:
+            longest = np.abs(as_dense(A)).max(axis=1)
+            if longest.max() > LONG * np.median(longest):
+                size[alive], S, order, rank = _from_sorted_rows(as_dense(A)[:, alive])
         kept = alive[order[:rank]]
         return cls(A, kept, S[:rank, :rank] * (size[kept] / math.sqrt(n)), alive[order[rank:]])
-
-    @classmethod
-    def _of_scaled_columns(cls, A: Matrix) -> Coordinates:
-        n, d = A.shape
-        squares = np.zeros(d)
-        for start in range(0, n, BLOCK):
-            rows = A[start : start + BLOCK]
-            squares += np.asarray(rows.multiply(rows).sum(axis=0)).ravel() if is_sparse(A) else (rows**2).sum(axis=0)
-        size = np.sqrt(squares / n)
-        kept = np.flatnonzero(size > 0.0)
-        return cls(A, kept, size[kept], np.zeros(0, dtype=int))
 
     @property
     def rank(self) -> int:
@@ -91,31 +77,30 @@ class Coordinates:
 
     def rows(self, which: Vector) -> Matrix:
         """Those rows of Q; sparse where A is and its columns are only scaled."""
-        if is_sparse(self.A) and not self.orthonormal:
-            return self.A[which][:, self.kept] @ scipy.sparse.diags_array(1.0 / self.R)
-        rows = dense_rows(self.A, which)[:, self.kept]
-        return scipy.linalg.solve_triangular(self.R, rows.T, trans=1).T if self.orthonormal else rows / self.R
+        rows = self.A[which][:, self.kept]
+        if not self.orthonormal:
+            return scale_columns(rows, 1.0 / self.R)
+        return scipy.linalg.solve_triangular(self.R, as_dense(rows).T, trans=1).T
 
     def columns(self, which: Vector) -> Vector:
         """Those rows of A, the columns kept and then the others."""
-        return dense_rows(self.A, which)[:, np.concatenate((self.kept, self.others))]
+        return as_dense(self.A[which])[:, np.concatenate((self.kept, self.others))]
 
     def residual(self, x: Vector, b: Vector) -> Vector:
         """Ax - b in float64, also where A is float32; one product, no copy of A."""
+        self.nprod += 1
         if self.A.dtype == np.float64:
             return self.A @ x - b
-        z = -b
-        for start in range(0, len(b), BLOCK):
-            z[start : start + BLOCK] += self.A[start : start + BLOCK].astype(np.float64) @ x
-        return z
+        return np.concatenate([rows.astype(np.float64) @ x for rows in blocks(self.A)]) - b
 
-    def least_squares(self, b: Vector) -> tuple[Vector, Vector]:
-        """y of least squares and its residual; a second pass corrects the rounding of the first."""
-        y, z = np.zeros(self.rank), -b
-        for _ in range(2):
-            y = y - self._correction(z)
-            z = self.residual(self.x(y), b)
-        return y, z
+    def image(self, y: Vector) -> Vector:
+        """Qy, over all rows; one product."""
+        return self.residual(self.x(y), np.zeros(self.A.shape[0]))
+
+    def least_squares(self, b: Vector) -> Vector:
+        """y of least squares; a second pass corrects the rounding of the first."""
+        y = self._correction(b)
+        return y - self._correction(self.residual(self.x(y), b))
 
     def _correction(self, z: Vector) -> Vector:
         """argmin ||Q c - z||: Q^T z/n; by iterations where Q is not orthonormal."""
@@ -129,8 +114,7 @@ def _from_squares(A: Matrix) -> Vector | None:
     """R by Cholesky from A^T A, which is several times faster; None where the condition is not good enough for it."""
     n, d = A.shape
     squares = np.zeros((d, d))
-    for start in range(0, n, BLOCK):
-        rows = dense_rows(A, slice(start, start + BLOCK))
+    for rows in map(as_dense, blocks(A)):
         squares += rows.T @ rows
     size = np.sqrt(squares.diagonal())
     if not (n >= d and np.isfinite(size).all() and size.all() and size.min() > 1e-150):
@@ -143,44 +127,28 @@ def _from_squares(A: Matrix) -> Vector | None:
 
 def _from_rows(A: Matrix) -> Vector:
     """R by orthogonal transformations of ever more rows: backward stable whatever the condition."""
-    n, d = A.shape
+    d = A.shape[1]
     R: Vector = np.zeros((0, d))
-    step = max(BLOCK, 2 * d)
-    for start in range(0, n, step):
-        block = np.vstack((R, dense_rows(A, slice(start, start + step))))
-        R = scipy.linalg.qr(block, mode="r", overwrite_a=True, check_finite=False)[0][:d]
+    for rows in blocks(A, max(BLOCK, 2 * d)):
+        R = scipy.linalg.qr(np.vstack((R, as_dense(rows))), mode="r", overwrite_a=True, check_finite=False)[0][:d]
     return R
 
 
-def _has_long_rows(A: Matrix) -> bool:
-    """Whether a few rows are far longer than the others."""
-    size = np.abs(dense_rows(A, slice(None))).max(axis=1)
-    return bool(size.max() > LONG * np.median(size))
+def _from_sorted_rows(A: Vector) -> tuple[Vector, Vector, Vector, int]:
+    """Lengths to divide the columns by, then R, the order of its columns and the rank.
 
-
-def _lengths_in_short_rows(A: Vector) -> Vector:
-    """The lengths of the columns where every row is brought to size 1, so that no long row decides them alone."""
-    top = np.abs(A).max(axis=1, keepdims=True)
-    shortened = A / np.where(top > 0.0, top, 1.0)
-    return np.sqrt(np.einsum("ij,ij->j", shortened, shortened))
-
-
-def _from_sorted_rows(A: Vector) -> tuple[Vector, Vector, int]:
-    """R, the order of its columns and the rank, by reflections of the rows from the longest to the shortest.
-
-    The error of every row is then small beside that row, and not only beside the longest (Cox & Higham 1998): columns
-    that differ in short rows alone are told apart.  A column is new where it is longer than the rounding of the rows
-    that are not used up by the columns before it.
+    The lengths are those where every row is brought to size 1, so that no long row decides them alone.  R comes by
+    reflections of the rows from the longest to the shortest: the error of every row is then small beside that row, and
+    not only beside the longest (Cox & Higham 1998), and columns that differ in short rows alone are told apart.  A
+    column is new where it is longer than the rounding of the rows that are not used up by the columns before it.
     """
+    top = np.abs(A).max(axis=1, keepdims=True)
+    short = A / np.where(top > 0.0, top, 1.0)
+    lengths = np.sqrt(np.einsum("ij,ij->j", short, short))
+    A = A / lengths
     size = np.sqrt(np.einsum("ij,ij->i", A, A))
     longest = np.argsort(-size, kind="stable")
     R, order = scipy.linalg.qr(A[longest], mode="r", pivoting=True)
     diagonal = np.abs(R.diagonal())
     new = diagonal > max(A.shape) * 2.0**-52 * size[longest[: diagonal.size]]
-    return R, order, int(np.argmin(new)) if not new.all() else diagonal.size
-
-
-def dense_rows(A: Matrix, which: Vector | slice) -> Vector:
-    """Those rows of A as a float64 array."""
-    rows = A[which]
-    return (rows.toarray() if is_sparse(A) else rows).astype(np.float64, copy=False)
+    return lengths, R, order, int(np.argmin(new)) if not new.all() else diagonal.size

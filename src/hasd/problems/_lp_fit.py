@@ -28,10 +28,8 @@ Reference.  Adil, Peng & Sachdeva (2019) for reweighted least squares in l_q; Fo
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,16 +38,17 @@ from scipy.sparse.linalg import LinearOperator
 
 from .. import _inputs as inputs
 from .._math.arrays import to_host
-from .._math.geometry import norm2
+from .._math.geometry import Lp, norm2
 from .._minimize import minimize
 from .._run.record import State
 from .._run.report import Result
-from .._run.status import Status, Stop
+from .._run.status import Status
 from ..objectives._operators import Matrix, Vector, apply, as_data, as_matrix, quiet
 from ..objectives.affine import Affine
 from ..objectives.losses import PowerLoss, SquareLoss
-from ._lp_spaces import Factored, LpColumns, ScaledFit, magnitude, norm, power_of_two, space_of
-from ._reporter import Reporter
+from ._lp_spaces import Factored, LpColumns, ScaledFit, space_of
+from ._matrices import power_of_two
+from ._session import Session
 
 REACH = 100.0
 """Minimisers this far away, in sizes of the solution, are reckoned with where sigma_min is unknown or tiny."""
@@ -61,7 +60,7 @@ PASSES = 3
 """Projections onto A^T u = 0 after the first: the second is nearly always enough."""
 BLUR = 8.0
 """Roundings charged for a sum, as in ``hasd.objectives._dual``."""
-TRACE = ("seconds", "power", "fun", "lower", "nprod")
+TRACE = ("power", "fun", "lower", "nprod")
 EXACT = "Converged: the fit is exact, Ax = b up to rounding."
 CERTIFIED = "Converged: the certified gap is within the tolerance."
 SHORT = "{} The certified gap is {:.1e} of the value, above the tolerance."
@@ -125,20 +124,11 @@ def lp_fit(
     """
     q = inputs.number("power", power, least=2.0)
     tol = inputs.number("gap_rtol", gap_rtol, least=0.0)
-    iterations = inputs.count("maxiter", 10_000 if maxiter is None else maxiter, least=0)
-    seconds = inputs.seconds(time_limit)
     data, size = _scale_data(A, b)
-    with Reporter("lp_fit", callback, progress, disp) as reporter:
-
-        def tell(fun: float, lower: float) -> None:
-            reporter.tell(fun * size, lower * size)
-
-        fit = Fit(data, space_of(data), q, iterations, time.perf_counter() + seconds, tell)
-        try:
-            status, text = _solve(fit, tol)
-        except Stop as stop:
-            status, text = stop.status, stop.status.message
-    return reporter.summarise(_answer(fit, size, tol, status, text))
+    with Session("lp_fit", TRACE, 10_000, maxiter, time_limit, callback, progress, disp) as session:
+        fit = Fit(data, space_of(data), q, tol, session, size)
+        session.status, session.message = _solve(fit)
+    return _answer(fit)
 
 
 class LpPoint(NamedTuple):
@@ -156,35 +146,31 @@ class Fit:
     data: ScaledFit
     space: LpColumns | Factored
     q: float
-    iterations: float  # left
-    deadline: float
-    tell: Callable[[float, float], None]  # tells the user value and bound
+    tol: float  # the relative gap to reach
+    session: Session
+    size: float = 1.0  # of b
     best: LpPoint = field(init=False)  # so far; 0 at first, which is always an answer
     lower: float = 0.0
-    u: Vector = field(default_factory=partial(np.zeros, 0))  # whose bound that is
+    u: Vector = field(default_factory=lambda: np.zeros(0))  # whose bound that is
     charges: float = 0.0  # what was taken off the last bound
     nit: int = 0
     nfev: int = 0
-    nprod: int = 0  # beside those that data counts
     method: str = "hasd-subspace"
-    began: float = field(default_factory=time.perf_counter)
-    rows: list[tuple[float, ...]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         """Start from x = 0."""
-        self.best = LpPoint(np.zeros(self.data.D.size), -self.data.b, norm(self.data.b, self.q))
+        self.best = LpPoint(np.zeros(self.data.D.size), -self.data.b, Lp(self.q).norm(self.data.b))
 
     def descend(self, f: Affine, y: Vector, tol: float, gtol: float = 0.0, state: State | None = None) -> Any:
         """Go on minimising f, within what is left of the limits."""
         before = 0 if state is None else state.iteration
-        left = max(self.deadline - time.perf_counter(), 0.0)
-        limits: dict[str, Any] = {"tol": tol, "gtol": gtol, "maxiter": before + self.iterations, "time_limit": left}
+        limits: dict[str, Any] = {"tol": tol, "gtol": gtol, "time_limit": self.session.left}
+        limits["maxiter"] = before + self.session.steps - self.nit
         start = y if state is None else state.origin
-        result = minimize(f, start, method=self.space.method(), trace=False, resume=state, **limits)
+        result = minimize(f, start, method=self.space.method, trace=False, resume=state, **limits)
         self.nit += result.nit - before
-        self.iterations -= result.nit - before
         self.nfev += result.nfev
-        self.nprod += result.nprod + 2 * result.nrecord  # those for the record were made, too
+        self.data.nprod += result.nprod + 2 * result.nrecord  # those for the record were made, too
         self.method = result.method
         return result
 
@@ -192,36 +178,29 @@ class Fit:
         """Evaluate a point of the space; the best point is kept."""
         c = self.space.point(y)
         z = self.data.image(c)
-        seen = LpPoint(c, z, norm(z, self.q))
+        seen = LpPoint(c, z, Lp(self.q).norm(z))
         if seen.fun < self.best.fun:
             self.best = seen
         return seen
 
     def note(self, power: float) -> None:
         """A row of the trace."""
-        spent = time.perf_counter() - self.began
-        self.rows.append((spent, power, self.best.fun, self.lower, self.nprod + self.data.nprod))
-        self.tell(self.best.fun, self.lower)
+        self.session.note(power, self.best.fun * self.size, self.lower * self.size, self.data.nprod)
 
     def least_gradient(self, power: float, size: float) -> float:
         """The size of gradient that rounding explains: that of Ax - b over size, times the curvature power - 1."""
-        return BLUR * self.data.precision * (power - 1.0) * max(1.0, norm(self.data.b, power) / size)
-
-    @property
-    def exact(self) -> bool:
-        """Whether the fit is exact: the residuals are no larger than rounding."""
-        return self.best.fun <= self.rounding()
+        return BLUR * self.data.precision * (power - 1.0) * max(1.0, Lp(power).norm(self.data.b) / size)
 
     def rounding(self) -> float:
         """What rounding may change the residuals of the best point by; one product."""
-        return BLUR * self.data.precision * norm(magnitude(self.data, self.best.c), self.q)
+        return BLUR * self.data.precision * Lp(self.q).norm(self.data.magnitude(self.best.c))
 
-    def certify(self, seen: LpPoint, tol: float) -> float:
+    def certify(self, seen: LpPoint) -> float:
         """The bound from a Newton step in the dual at that point; the relative gap that is left."""
         zeta = seen.z / seen.fun
         root = np.abs(zeta) ** (0.5 * self.q - 1.0)
-        self.charges = self._bound(seen, root * self.space.leftover(root, root * zeta, 1e-3 * tol))
-        if self.gap > max(tol, self.space.loose) and not self.charged:  # cruder, but without weights to lose
+        self.charges = self._bound(seen, root * self.space.leftover(root, root * zeta, 1e-3 * self.tol))
+        if self.gap > max(self.tol, self.space.loose) and not self.charged:  # cruder, but without weights to lose
             self._bound(seen, self.space.leftover(None, root * root * zeta, 0.0))
         return self.gap
 
@@ -238,7 +217,7 @@ class Fit:
     def _bound(self, seen: LpPoint, u: Vector) -> float:
         """Keep what u, projected onto A^T u = 0, proves, if it is the best bound so far; the charges in it."""
         for _ in range(PASSES):
-            u = u / norm(u, self.q / (self.q - 1.0))
+            u = u / Lp(self.q).dual_norm(u)
             left, blur = norm2(self.data.adjoint(u)), BLUR * self.data.precision * math.sqrt(seen.c.size) * norm2(u)
             if left <= BLUR * blur:
                 charges = self._charges(seen, u, left + blur)
@@ -255,52 +234,49 @@ class Fit:
         distance = REACH * (norm2(seen.c) + spread)
         if self.space.sigma > 0.0:
             distance = min(distance, 2.0 * spread / self.space.sigma)
-        return BLUR * self.data.precision * float(np.abs(u) @ magnitude(self.data, seen.c)) + left * distance
+        return BLUR * self.data.precision * float(np.abs(u) @ self.data.magnitude(seen.c)) + left * distance
 
 
-def _solve(fit: Fit, tol: float) -> tuple[Status, str]:
-    """Least squares, the stages, and the last one until its certificate is good enough."""
+def _solve(fit: Fit) -> tuple[Status, str]:
+    """Least squares, the stages, and the last one until its certificate is good enough; why it ended."""
     y = fit.space.start(lambda f, y, tol, gtol: fit.descend(f, y, tol, gtol).x)
     seen = fit.look(y)
     fit.note(2.0)
-    if fit.exact:
+    if fit.best.fun <= fit.rounding():
         return Status.CONVERGED, EXACT
-    if (y.size == 0 or fit.q == 2.0) and fit.certify(seen, tol) <= tol:
+    if (y.size == 0 or fit.q == 2.0) and fit.certify(seen) <= fit.tol:
         fit.note(fit.q)
         return Status.CONVERGED, CERTIFIED
+    if y.size == 0:
+        return Status.PRECISION, SHORT.format(Status.PRECISION.message, fit.gap)
     power = 4.0
-    while power < fit.q and y.size > 0:
-        size = norm(seen.z, power)
-        y = (
-            fit.descend(fit.space.objective(PowerLoss(power), size), y / size, ROUGH, fit.least_gradient(power, size)).x
-            * size
-        )
+    while power < fit.q:
+        size = Lp(power).norm(seen.z)
+        f = fit.space.objective(PowerLoss(power), size)
+        y = fit.descend(f, y / size, ROUGH, fit.least_gradient(power, size)).x * size
         seen = fit.look(y)
         fit.note(power)
         power *= 2.0
-    return _finish(fit, y, seen.fun, tol)
+    return _finish(fit, y, seen.fun)
 
 
-def _finish(fit: Fit, y: Vector, size: float, tol: float) -> tuple[Status, str]:
+def _finish(fit: Fit, y: Vector, size: float) -> tuple[Status, str]:
     """The last stage: the gap falls with the square of the gradient, from which the next tolerance follows."""
-    if y.size == 0:
-        return Status.PRECISION, SHORT.format(Status.PRECISION.message, fit.gap)
     f = fit.space.objective(SquareLoss() if fit.q == 2.0 else PowerLoss(fit.q), size)
     least = fit.least_gradient(fit.q, size)
-    y, gtol, state, status, gap = y / size, max(math.sqrt(tol), least), None, Status.PRECISION, 1.0
+    y, gtol, state, status = y / size, max(math.sqrt(fit.tol), least), None, Status.PRECISION
     for _ in range(ROUNDS):
         result = fit.descend(f, y, 0.0, gtol, state)
         state, y, status = result.state, result.x, next(s for s in Status if s.code == result.status)
-        seen = fit.look(y * size)
-        gap = fit.certify(seen, tol)
+        gap = fit.certify(fit.look(y * size))
         fit.note(fit.q)
-        if gap <= tol:
+        if gap <= fit.tol:
             return Status.CONVERGED, CERTIFIED
         if status is not Status.CONVERGED or gtol <= least or fit.charged:  # gtol <= least: the gradient is rounding
             break
-        gtol = max(norm2(result.jac) * min(max(0.5 * math.sqrt(tol / gap), 1e-3), 0.3), least)
+        gtol = max(norm2(result.jac) * min(max(0.5 * math.sqrt(fit.tol / gap), 1e-3), 0.3), least)
     status = Status.PRECISION if status is Status.CONVERGED else status
-    return status, SHORT.format(status.message, gap)
+    return status, SHORT.format(status.message, fit.gap)
 
 
 def _scale_data(A: Matrix, b: npt.ArrayLike) -> tuple[ScaledFit, float]:
@@ -313,51 +289,44 @@ def _scale_data(A: Matrix, b: npt.ArrayLike) -> tuple[ScaledFit, float]:
     return ScaledFit(A, aim / size), size
 
 
-def _answer_point(fit: Fit, size: float) -> tuple[Vector, Vector]:
+def _answer_point(fit: Fit) -> tuple[Vector, Vector]:
     """x in the units of the data, the shortest where there are many, and its residuals."""
     data = fit.data
-    x, b = fit.best.c * size / data.D * data.lift, data.b * size
+    x, b = fit.best.c * fit.size / data.D * data.lift, data.b * fit.size
     residual = apply(data.given, x) - b
     data.nprod += 1
     short = fit.space.shortest_solution(x, data.D / data.lift)
-    if short is x:
-        return x, residual
-    other = apply(data.given, short) - b
-    data.nprod += 1
-    # Columns of very different size: rounding may spoil the projection.
-    return (short, other) if norm(other, fit.q) <= norm(residual, fit.q) + fit.rounding() * size else (x, residual)
+    if short is not x:
+        other = apply(data.given, short) - b
+        data.nprod += 1
+        # Columns of very different size: rounding may spoil the projection.
+        if Lp(fit.q).norm(other) <= Lp(fit.q).norm(residual) + fit.rounding() * fit.size:
+            return short, other
+    return x, residual
 
 
-def _answer(fit: Fit, size: float, tol: float, status: Status, text: str) -> Result:
+def _answer(fit: Fit) -> Result:
     """The result in the units of the data; the value, and success, are those of the x handed back."""
-    x, residual = _answer_point(fit, size)
-    fun = norm(residual, fit.q)
-    lower = min(fit.lower * size, fun)
-    kept = fun - lower <= tol * fun if text is CERTIFIED else text is not EXACT or fun <= 4.0 * fit.rounding() * size
-    if not kept:  # x may have lost digits to underflow
-        status, text = Status.PRECISION, SHORT.format(Status.PRECISION.message, 1.0 - lower / fun)
+    session = fit.session
+    x, residual = _answer_point(fit)
+    fun = Lp(fit.q).norm(residual)
+    lower = min(fit.lower * fit.size, fun)
+    open_again = session.message == CERTIFIED and fun - lower > fit.tol * fun
+    if open_again or (session.message == EXACT and fun > 4.0 * fit.rounding() * fit.size):
+        # x may have lost digits to underflow.
+        session.status, session.message = Status.PRECISION, SHORT.format(Status.PRECISION.message, 1.0 - lower / fun)
     if not (math.isfinite(fun) and np.isfinite(x).all()):
         fun = math.inf
-        status, text = Status.NONFINITE, "x or Ax - b overflows at the answer: rescale A or b."
-    columns = np.array(fit.rows).T
-    trace = dict(zip(TRACE, columns, strict=True))
-    for name in ("fun", "lower"):
-        trace[name] *= size
-    return Result(
+        session.status, session.message = Status.NONFINITE, "x or Ax - b overflows at the answer: rescale A or b."
+    return session.result(
         x=x,
         fun=fun,
         lower=lower,
-        gap=fun - lower,
-        success=status.success,
-        status=status.code,
-        message=text,
         nit=fit.nit,
         nfev=fit.nfev,
-        nprod=fit.nprod + fit.data.nprod,
+        nprod=fit.data.nprod,
         method=fit.method,
-        seconds=time.perf_counter() - fit.began,
         power=fit.q,
         residual=residual,
         dual=fit.u,
-        trace=trace,
     )

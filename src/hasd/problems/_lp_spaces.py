@@ -11,24 +11,24 @@ import copy
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.linalg
-import scipy.sparse
-from scipy.sparse.linalg import LinearOperator, lsmr
+import scipy.sparse.linalg
+from scipy.sparse.linalg import LinearOperator, aslinearoperator, lsmr
 
 from .._math.evaluation import Evaluation
 from .._math.geometry import norm2
 from .._run.problem import Problem
-from .._run.record import State
 from ..methods._span import Span
-from ..methods.hasd_subspace import HASDSubspace
-from ..objectives._images import Basis, ColumnStore
+from ..methods.hasd_subspace import HASDSubspace, SubspaceState
+from ..objectives._images import Basis
 from ..objectives._loss import Loss
 from ..objectives._operators import Matrix, Vector, apply, is_single, is_sparse
 from ..objectives.affine import Affine
 from ..objectives.losses import SquareLoss
+from ._matrices import as_dense, blocks, largest_in_columns, magnitude, pivoted_qr, power_of_two, scale_columns
 
 WHOLE, ENTRIES = 512, 20_000_000
 """Columns, and entries, up to which A is factored: a Newton step in all its coordinates then costs n d^2."""
@@ -41,8 +41,6 @@ PROJECTION = 2000
 """Iterations of LSMR, at most."""
 FAR = 2.0**900
 """Columns of sizes between this and its inverse can be computed with without overflow or underflow."""
-BLOCK = 4096
-"""Rows taken at a time where a temporary of the size of A would be made."""
 
 Descend = Callable[[Affine, Vector, float, float], Vector]
 """Minimise an objective from a point until the gradient has fallen to a part, or to a number: the point reached."""
@@ -65,11 +63,9 @@ class ScaledFit(Affine):
             products = A.shape[1] if _can_factor(A) else 1
             A = apply(A, np.eye(A.shape[1])) if _can_factor(A) else A
         D = np.minimum(column_sizes(A), 2.0**1023)
-        self.lift = np.clip(D, 1.0 / FAR, FAR) / D
-        if isinstance(A, LinearOperator):
-            self.lift = np.ones_like(D)
-        elif np.any(self.lift != 1.0):
-            A = A @ scipy.sparse.diags_array(self.lift) if is_sparse(A) else A * self.lift
+        self.lift = np.ones_like(D) if isinstance(A, LinearOperator) else np.clip(D, 1.0 / FAR, FAR) / D
+        if np.any(self.lift != 1.0):
+            A = scale_columns(A, self.lift)
         super().__init__(SquareLoss(), A, b)
         self.D, self.nprod = D * self.lift, products
 
@@ -88,6 +84,13 @@ class ScaledFit(Affine):
         self.nprod += 1
         return apply(self._AT, u) / self.D
 
+    def magnitude(self, c: Vector) -> Vector:
+        """|A| |x| + |b|, row by row; one product.  The rows of an operator cannot be seen: |Ax| + |b| stands for it."""
+        if isinstance(self.A, LinearOperator):
+            return np.abs(self.forward(c)) + np.abs(self.b)
+        self.nprod += 1
+        return magnitude(self.A, c / self.D, self.b)
+
 
 @dataclass(frozen=True)
 class LpColumns:
@@ -96,16 +99,13 @@ class LpColumns:
     data: ScaledFit
     sigma: float = 0.0  # a lower bound on the singular values that are not 0: not known here
     loose: float = 1e-4  # a relative gap above which a second projection in the dual is worth its products
+    method: Any = "auto"
 
     def objective(self, loss: Loss, size: float) -> Affine:
         """phi((A D^-1 c - b)/size) as a function of c/size."""
         twin = copy.copy(self.data)
         twin.loss, twin.b, twin.nprod = loss, self.data.b / size, 0
         return twin
-
-    def method(self) -> Any:
-        """The method that "auto" chooses."""
-        return "auto"
 
     def point(self, y: Vector) -> Vector:
         """c."""
@@ -131,13 +131,10 @@ class LpColumns:
 
     def leftover(self, root: Vector | None, t: Vector, tol: float) -> Vector:
         """t minus its projection onto the range of root A D^-1: LSMR lowers what it leaves of A^T at every step."""
-        data, scale = self.data, 1.0 if root is None else root
-        operator = LinearOperator(
-            (t.size, data.D.size),
-            matvec=lambda w: scale * data.forward(w),
-            rmatvec=lambda s: data.adjoint(scale * s),
-            dtype=np.float64,
-        )
+        shape, data = (t.size, self.data.D.size), self.data
+        operator = LinearOperator(shape, matvec=data.forward, rmatvec=data.adjoint, dtype=np.float64)
+        if root is not None:
+            operator = aslinearoperator(scipy.sparse.diags_array(root)) @ operator
         return t - operator @ lsmr(operator, t, atol=tol, btol=0.0, conlim=0.0, maxiter=PROJECTION)[0]
 
 
@@ -150,39 +147,30 @@ class Factored:
     kept: Vector  # the independent columns
     b: Vector
     sigma: float  # the least singular value of R
+    method: LpNewton
     loose: float = 0.0  # a second projection costs nothing beside the first
-
-    @property
-    def R(self) -> Vector:
-        """Upper triangular."""
-        return self.T[:, self.kept]
 
     @classmethod
     def of(cls, data: ScaledFit) -> Factored:
         """QR without pivoting, which is fast; then with pivoting on the small factor, which tells the rank."""
-        Q, T = np.linalg.qr((data.A.toarray() if is_sparse(data.A) else data.A) / data.D)
-        P, S, order = scipy.linalg.qr(T, mode="economic", pivoting=True)
-        diagonal = np.abs(S.diagonal())
-        rank = int(np.count_nonzero(diagonal > max(data.A.shape) * data.precision * diagonal[0]))
+        Q, T = np.linalg.qr(as_dense(data.A) / data.D)
+        P, S, order, rank = pivoted_qr(T, max(data.A.shape) * data.precision)
         kept = np.arange(T.shape[1])
         if rank < T.shape[1]:
             Q, kept = Q @ P[:, :rank], order[:rank]
             T = S[:rank, np.argsort(order)]
         sigma = float(np.linalg.svd(T[:, kept], compute_uv=False).min(initial=math.inf))
-        return cls(np.asfortranarray(Q), T, kept, data.b, sigma)
+        basis = Basis.from_parts(Q, rank)
+        return cls(basis.columns, T, kept, data.b, sigma, LpNewton(basis=basis, memory=max(4, rank)))
 
     def objective(self, loss: Loss, size: float) -> Affine:
         """phi((Qy - b)/size) as a function of y/size."""
         return Affine(loss, self.Q, self.b / size)
 
-    def method(self) -> Any:
-        """Newton's method in all coordinates."""
-        return LpNewton(self.Q)
-
     def point(self, y: Vector) -> Vector:
         """c = R^-1 y on the columns kept, 0 on the others."""
         c = np.zeros(self.T.shape[1])
-        c[self.kept] = scipy.linalg.solve_triangular(self.R, y)
+        c[self.kept] = scipy.linalg.solve_triangular(self.T[:, self.kept], y)
         return c
 
     def shortest_solution(self, x: Vector, D: Vector) -> Vector:
@@ -206,33 +194,21 @@ class Factored:
 
 
 @dataclass(frozen=True)
-class LpNewton:
+class LpNewton(HASDSubspace):
     """`hasd-subspace` with the whole space in its span from the start: images are the columns of Q, no product made."""
 
-    Q: Vector = field(repr=False)
-    name: str = "hasd-subspace"
-    default_p: float = 2.0
-    needs_images: bool = True
+    basis: Basis = field(kw_only=True, repr=False)
+    keeps_images: ClassVar[bool] = False
 
-    @property
-    def _method(self) -> HASDSubspace:
-        return HASDSubspace(memory=max(4, self.Q.shape[1]))
+    @staticmethod
+    def finish(problem: Problem, e: Evaluation) -> Evaluation:
+        """Nothing is evaluated anew: `Fit.look` computes the answer from the data."""
+        return e
 
-    def init(self, problem: Problem, start: Evaluation) -> State:
+    def init(self, problem: Problem, start: Evaluation) -> SubspaceState:
         """The first state, its span full."""
-        span = Span(_full_basis(np.eye(start.x.size)), _full_basis(self.Q))
-        return replace(self._method.init(problem, start), span=span)
-
-    def step(self, problem: Problem, state: State) -> State:
-        """One iteration."""
-        return self._method.step(problem, state)
-
-
-def _full_basis(columns: Vector) -> Basis:
-    """These columns as a basis with no room for more."""
-    store = ColumnStore(0)
-    store.array, store.room, store.used = columns, columns.shape[1], columns.shape[1]
-    return Basis(store, store.used)
+        unit = Basis.from_parts(np.eye(self.basis.k), self.basis.k)
+        return replace(super().init(problem, start), span=Span(unit, self.basis))
 
 
 def _can_factor(A: Matrix) -> bool:
@@ -246,12 +222,9 @@ def _has_dependent_columns(data: ScaledFit) -> bool:
     A, (n, d) = data.A, data.A.shape
     if isinstance(A, LinearOperator) or d > WIDEST or n * d > ENTRIES:
         return False
-    if is_sparse(A):  # a few sparse rows may miss a column; all rows cost little
-        part = A @ scipy.sparse.diags_array(1.0 / data.D)
-        squares = (part.T @ part).toarray()
-    else:
-        rows = A[:: max(1, n // (2 * d))] / data.D
-        squares = rows.T @ rows
+    # A few sparse rows may miss a column; all rows cost little.
+    part = scale_columns(A if is_sparse(A) else A[:: max(1, n // (2 * d))], 1.0 / data.D)
+    squares = as_dense(part.T @ part)
     size = np.sqrt(squares.diagonal())
     if not size.all():
         return True
@@ -273,35 +246,7 @@ def column_sizes(A: Matrix) -> Vector:
     if isinstance(A, LinearOperator):
         pulled = apply(A.T, np.random.default_rng(0).standard_normal(n))
         return np.full(d, power_of_two(np.array([np.abs(pulled).max()]))[0])
+    tops = power_of_two(largest_in_columns(A))
     if is_sparse(A):
-        tops = power_of_two(abs(A).max(axis=0).toarray().ravel())
-        part = A @ scipy.sparse.diags_array(1.0 / tops)
-        return tops * power_of_two(np.sqrt(np.asarray(part.multiply(part).sum(axis=0)).ravel()))
-    tops = power_of_two(np.maximum(A.max(axis=0), -A.min(axis=0)))
-    squares = sum(np.sum((A[i : i + BLOCK] / tops) ** 2, axis=0) for i in range(0, n, BLOCK))
-    return tops * power_of_two(np.sqrt(squares))
-
-
-def power_of_two(sizes: Vector) -> Vector:
-    """The powers of two next to positive numbers, 1 for 0: dividing by them rounds nothing; 2^1023 is the largest."""
-    return np.where(sizes > 0.0, np.ldexp(1.0, np.minimum(np.frexp(sizes)[1], 1023)), 1.0)
-
-
-def norm(z: Vector, q: float) -> float:
-    """||z||_q without over- or underflow."""
-    top = float(np.abs(z).max())
-    return top * float(np.sum(np.abs(z / top) ** q)) ** (1.0 / q) if 0.0 < top < math.inf else top
-
-
-def magnitude(data: ScaledFit, c: Vector) -> Vector:
-    """|A| |x| + |b|, row by row, whose last digits are what rounding takes off Ax - b; one product.
-
-    The rows of an operator cannot be seen: |Ax| + |b| stands for it.
-    """
-    A, x, b = data.A, np.abs(c / data.D), np.abs(data.b)
-    if isinstance(A, LinearOperator):
-        return np.abs(data.forward(c)) + b
-    data.nprod += 1
-    if is_sparse(A):
-        return abs(A) @ x + b
-    return np.concatenate([np.abs(A[i : i + BLOCK]) @ x for i in range(0, len(b), BLOCK)]) + b
+        return tops * power_of_two(scipy.sparse.linalg.norm(scale_columns(A, 1.0 / tops), axis=0))
+    return tops * power_of_two(np.sqrt(sum(np.sum((rows / tops) ** 2, axis=0) for rows in blocks(A))))

@@ -1,20 +1,25 @@
-"""What multipliers on a few rows prove about max|Ax - b|, all rounding charged.
+"""The lower bound of a minimax fit: what multipliers on a few rows prove about max|Ax - b|, all rounding charged.
 
 For weights with A_B^T weights = 0 and ||weights||_1 = 1 every x has max|Ax - b| >= <weights, A_B x - b_B>, which is the
 same for every x: -<weights, b_B>.  Weights that miss the equation by g prove |<weights, b_B>| - <|g|, |x|>, and an x
 that is as good as 0 is no farther from it than `reach` says.  Both are computed so that rounding only weakens it.
+
+Columns that the coordinates left out, and those of a sparse A that depend on others on all rows, are ignored as long as
+the multipliers of a proof are orthogonal to them up to rounding of their entries: for this proof they are combinations
+of the others.  A column for which this fails counts from then on like any other.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import scipy.linalg
 
 from ..objectives._operators import Vector
-from . import _active_rows as rows
+from ._coordinates import Coordinates
+from ._matrices import as_dense, pivoted_qr
 
 REFINED, SMALL = 4, 2.0**-95
 """At most REFINED corrections take the rest of A^T w off w; a correction below SMALL times w is not needed."""
@@ -24,7 +29,12 @@ SAME = 2.0**-45
 """Numbers that agree to this part are the same to rounding: a hundred roundings, as sums and means make."""
 UNIT = 2.0**-50
 """A weight below this part of the largest is rounding, for rows of size 1."""
-NONE = np.zeros(0, dtype=int)
+NEIGHBOURS = 1
+"""Rows beside the active ones, in multiples of the rank, that bound how far from 0 a best point can be."""
+PROVED = 1.0 - 2.0**-40
+"""A bound that keeps less than this part of what its multipliers promise is tried again with more rows."""
+TOLD = 10
+"""Rounds of the search for rows on which all columns are independent."""
 TINIEST = 2.0**-1070
 """More than a product's operations lose to underflow."""
 
@@ -45,7 +55,96 @@ class MultiplierProblem:
         return max(math.nextafter(self.value - UP * charge, 0.0), 0.0) if math.isfinite(charge) else 0.0
 
 
-def dual(columns: Vector, weights: Vector, b: Vector, ignored: Vector = NONE) -> MultiplierProblem | None:
+@dataclass
+class MinimaxBound:
+    """The best lower bound so far; columns are numbered as `coordinates.columns` has them."""
+
+    coordinates: Coordinates
+    b: Vector
+    lower: float = 0.0
+    active: Vector = field(default_factory=lambda: np.zeros(0, dtype=int))  # the rows that prove it
+    weights: Vector = field(default_factory=lambda: np.zeros(0))
+    reach: Vector = field(init=False)  # no |x_j| of a best point is larger
+    ignored: Vector = field(init=False)  # columns that depend on the others to rounding
+
+    def __post_init__(self) -> None:
+        rank, others = self.coordinates.rank, self.coordinates.others.size
+        self.reach, self.ignored = np.repeat((math.inf, 0.0), (rank, others)), np.arange(rank, rank + others)
+
+    @property
+    def columns_counted(self) -> Vector:
+        """The columns that the bound is for."""
+        return np.delete(np.arange(self.reach.size), self.ignored)
+
+    def bound(self, which: Vector, weights: Vector, others: Vector) -> None:
+        """Keep the lower bound from weights on those rows where it is better; other rows bound how far x can be."""
+        near = np.concatenate((which, others))
+        if self._proves(which, weights, near[: which.size + NEIGHBOURS * self.coordinates.rank]):
+            return
+        # Weights that balance a very short row are below the linear program's tolerance: they are found here.
+        counted = -1
+        while counted < self.columns_counted.size:  # more columns need more rows to balance them
+            counted = self.columns_counted.size
+            added = np.setdiff1d(near[pivots(self._columns(near))], which)
+            self._proves(np.concatenate((which, added)), np.concatenate((weights, np.zeros(added.size))), near)
+
+    def _columns(self, which: Vector) -> Vector:
+        """Those rows of A, the columns counted."""
+        return self.coordinates.columns(which)[:, self.columns_counted]
+
+    def _proves(self, which: Vector, weights: Vector, near: Vector) -> bool:
+        """Whether weights on those rows prove what they promise; the bound is kept where it is better."""
+        found = self._dual(which, weights)
+        if found is None or not found.value > self.lower:
+            return found is not None
+        low = found.lower(self.reach)
+        for measure in (self._measure, self._measure_far):
+            if not low > PROVED * found.value:
+                measure(near)
+                low = found.lower(self.reach)
+        if low > self.lower:
+            some = found.weights != 0.0
+            self.lower, self.active, self.weights = low, which[some], found.weights[some]
+        return low > PROVED * found.value
+
+    def _dual(self, which: Vector, weights: Vector) -> MultiplierProblem | None:
+        """The nearest weights that are orthogonal to the columns counted, and up to rounding to the others, or None.
+
+        Where a column that was ignored has to be counted, earlier bounds are dropped: they were proved without it.
+        """
+        columns = self.coordinates.columns(which)
+        while True:
+            found = dual(columns, weights, self.b[which], self.ignored)
+            if found is None or found.balanced[self.ignored].all():
+                return found
+            self.ignored = self.ignored[found.balanced[self.ignored]]
+            self.reach[self.columns_counted] = math.inf
+            self.lower, self.active, self.weights = 0.0, self.active[:0], self.weights[:0]
+
+    def _measure(self, near: Vector) -> None:
+        """Bound how far from 0 a best point can be, by those rows."""
+        far = reach(self._columns(near), self.b[near], float(np.abs(self.b).max()))
+        self.reach[self.columns_counted] = np.minimum(self.reach[self.columns_counted], far)
+
+    def _measure_far(self, near: Vector) -> None:
+        """The same by other rows, where the columns are dependent on those rows.
+
+        Columns that depend on others to rounding on all rows are ignored: no x needs them.  This is done only once:
+        which columns of a dependent set are ignored is a choice, and must not change.
+        """
+        if np.isfinite(self.reach).all():
+            return
+        near, dependent = spanning_rows(self.coordinates, near)
+        before, self.ignored = self.ignored, np.union1d(self.ignored, dependent)
+        far = reach(self._columns(near), self.b[near], float(np.abs(self.b).max()))
+        if np.isfinite(far).all():
+            self.reach[self.columns_counted] = np.minimum(self.reach[self.columns_counted], far)
+            self.reach[self.ignored] = 0.0
+        else:
+            self.ignored = before
+
+
+def dual(columns: Vector, weights: Vector, b: Vector, ignored: Vector = ()) -> MultiplierProblem | None:
     """The nearest weights with columns^T weights = 0, the ignored columns aside, and what they prove; None if none.
 
     `columns` are rows of A.  The weights are sums high + low of two float64, and what they leave of columns^T weights
@@ -59,7 +158,8 @@ def dual(columns: Vector, weights: Vector, b: Vector, ignored: Vector = NONE) ->
     if not (np.ldexp(b_block, -up) == b).all():
         return None
     free = np.delete(np.arange(columns.shape[1]), ignored)
-    basis, R, first = _range(scaled[:, free])
+    basis, R, order, rank = pivoted_qr(scaled[:, free], max(len(scaled), free.size) * 2.0**-52)
+    basis, R, spanning = basis[:, :rank], R[:rank, :rank], free[order[:rank]]
     high = np.ldexp(weights, -up)
     for _ in range(2):
         high = high - basis @ (basis.T @ high)
@@ -71,7 +171,7 @@ def dual(columns: Vector, weights: Vector, b: Vector, ignored: Vector = NONE) ->
     for _ in range(REFINED):
         if not np.abs(left[free]).max(initial=0.0) > SMALL * np.abs(high).max():
             break
-        more = -basis @ scipy.linalg.solve_triangular(R, left[free[first]], trans=1)
+        more = -basis @ scipy.linalg.solve_triangular(R, left[spanning], trans=1)
         high, taken = _sum(high, more)
         high, low = _sum(high, low + taken)
         left, error = image(scaled, high, low)
@@ -80,16 +180,14 @@ def dual(columns: Vector, weights: Vector, b: Vector, ignored: Vector = NONE) ->
     weight = np.abs(high)
     balanced = left <= np.maximum(SAME * (np.abs(scaled).T @ weight), UNIT * weight.max())
     left = np.where(left > 0.0, np.nextafter(np.ldexp(left, -across), math.inf), 0.0)
-    return _round_safely(np.ldexp((high, low), up), abs(value) - off, left, balanced)
-
-
-def _round_safely(weights: Vector, value: float, left: Vector, balanced: Vector) -> MultiplierProblem | None:
-    """The proof scaled to ||w||_1 = 1, each number rounded to the safe side; `weights` are high and low."""
+    value = abs(value) - off
     if not (math.isfinite(value) and np.isfinite(left).all()):
         return None
-    total = math.fsum(np.abs(weights).ravel().tolist())
-    most = UP * (total + weights.size * TINIEST)
-    return MultiplierProblem(weights[0] / total, max(value / most, 0.0), UP * left / total, balanced)
+    # The proof is scaled to ||w||_1 = 1, each number rounded to the safe side.
+    parts = np.ldexp((high, low), up)
+    total = math.fsum(np.abs(parts).ravel().tolist())
+    most = UP * (total + parts.size * TINIEST)
+    return MultiplierProblem(parts[0] / total, max(value / most, 0.0), UP * left / total, balanced)
 
 
 def reach(columns: Vector, b: Vector, top: float) -> Vector:
@@ -100,11 +198,9 @@ def reach(columns: Vector, b: Vector, top: float) -> Vector:
     |x| <= t + max(t) alpha/(1 - alpha).
     """
     far = np.full(columns.shape[1], math.inf)
-    seen, which = np.flatnonzero(columns.any(axis=0)), rows.pivots(columns)
+    seen, which = np.flatnonzero(columns.any(axis=0)), pivots(columns)
     d = seen.size
-    if which.size < d or d == 0:
-        return far
-    block = _equilibrate(columns[np.ix_(which, seen)])
+    block = _equilibrate(columns[np.ix_(which, seen)]) if 0 < d <= which.size else None
     if block is None:
         return far
     S, up, across = block
@@ -133,31 +229,19 @@ def _equilibrate(M: Vector) -> tuple[Vector, Vector, Vector] | None:
     return (scaled, up, across) if exact else None
 
 
-def _range(columns: Vector) -> tuple[Vector, Vector, Vector]:
-    """An orthonormal basis of what the columns span, and the triangular factor of those of them that do."""
-    if not columns.any():
-        return np.zeros((len(columns), 0)), np.zeros((0, 0)), np.zeros(0, dtype=int)
-    basis, R, order = scipy.linalg.qr(columns, mode="economic", pivoting=True)
-    diagonal = np.abs(R.diagonal())
-    rank = np.count_nonzero(diagonal > max(columns.shape) * 2.0**-52 * diagonal[0])
-    return basis[:, :rank], R[:rank, :rank], order[:rank]
-
-
 def image(columns: Vector, high: Vector, low: Vector) -> tuple[Vector, Vector]:
     """columns^T (high + low), and no less than what rounding takes from it, of the order 2^-105 |columns|^T |high|.
 
     Products and their sums in pairs, level by level, with what each rounding takes (Ogita, Rump & Oishi 2005, Dot2):
     that is at most levels + 2 times 2^-52 of the sizes, and is itself added plainly, two additions a level.
     """
-    s, small = _product(columns, high[:, None])
-    small = small + columns * low[:, None]
-    levels = 0
-    while len(s) > 1:
-        if len(s) % 2:
-            s, small = (np.vstack((part, np.zeros((1, s.shape[1])))) for part in (s, small))
+    levels = (len(columns) - 1).bit_length()
+    s, taken = _product(columns, high[:, None])
+    empty = np.zeros((2**levels - len(s), s.shape[1]))  # rows that make the pairs whole
+    s, small = np.vstack((s, empty)), np.vstack((taken + columns * low[:, None], empty))
+    for _ in range(levels):
         s, taken = _sum(s[::2], s[1::2])
         small = small[::2] + small[1::2] + taken
-        levels += 1
     error = (levels + 2) ** 2 * 2.0**-103 * (np.abs(columns).T @ np.abs(high))
     return s[0] + small[0], error + np.where(columns.any(axis=0), len(high) * TINIEST, 0.0)
 
@@ -181,3 +265,45 @@ def _sum(v: Vector, w: Vector) -> tuple[Vector, Vector]:
     s = v + w
     part = s - v
     return s, (v - (s - part)) + (w - part)
+
+
+def pivots(columns: Vector) -> Vector:
+    """As many rows as there are nonzero columns, independent where so many independent rows exist.
+
+    Gaussian elimination picks the same rows whatever triangular factor the columns are multiplied by, so that A's own
+    columns can be used, however ill-conditioned.
+    """
+    seen = columns.any(axis=0)
+    return np.argsort(scipy.linalg.lu(columns[:, seen], p_indices=True)[0])[: np.count_nonzero(seen)]
+
+
+def spanning_rows(coordinates: Coordinates, near: Vector) -> tuple[Vector, Vector]:
+    """Rows, first from those near, on which the columns are independent; and columns that depend on others everywhere.
+
+    A combination of columns that is 0 on the chosen rows is computed on all rows: the row where it is largest is added;
+    where it is rounding everywhere, the column depends on the others.
+    """
+    rounding = max(coordinates.A.shape) * 2.0**-52
+    dependent: list[int] = []
+    for _ in range(TOLD):
+        near = near[pivots(coordinates.columns(near))]
+        last, combinations = _dependent_columns(as_dense(coordinates.rows(near)), rounding)
+        dependent, telling = [], []
+        for j, y in zip(last.tolist(), combinations, strict=True):
+            left = np.abs(coordinates.image(y))
+            if left.max() > rounding * float(np.abs(y).sum()):
+                telling.append(int(left.argmax()))
+            else:
+                dependent.append(j)
+        if not telling:
+            break
+        near = np.union1d(near, telling)
+    return near, np.array(dependent, dtype=int)
+
+
+def _dependent_columns(Q: Vector, rounding: float) -> tuple[Vector, Vector]:
+    """Columns that depend on the others of Q to rounding, and for each a combination, with coefficient 1, that is 0."""
+    _, R, order, rank = pivoted_qr(Q, rounding)
+    y = np.eye(order.size)[order[rank:]]
+    y[:, order[:rank]] = -scipy.linalg.solve_triangular(R[:rank, :rank], R[:rank, rank:]).T
+    return order[rank:], y

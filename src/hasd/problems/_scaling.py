@@ -22,14 +22,16 @@ Reference.  Cuturi & Peyre (2018) for the semi-dual; Brauer, Clason, Lorenz & Wi
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
+from scipy.sparse.linalg import LinearOperator, cg
 
-from .._math.evaluation import Evaluation
+from .._math.arrays import to_host
 from .._math.geometry import Array, dot, norm2
 from .._run import loop, stopping
 from .._run.bounds import Bounds
@@ -42,8 +44,9 @@ from ..methods._curvature_pairs import NO_PAIRS
 from ..methods._line_search import BlackBoxLine, wolfe
 from ..methods.base import add_cut, advance
 from ..methods.hasd_qn import HASDQN, QNState
-from ..objectives._operators import Vector, quiet
+from ..objectives._operators import Matrix, Vector, as_data, quiet
 from ..objectives.transport import Pass, PlanCurvature, SemiDual
+from ._session import Session
 
 FIRST_STAGE = 1e-2
 """The first reg, relative to the span of C: from here on quasi-Newton alone needs some twenty passes."""
@@ -65,10 +68,60 @@ PRODUCTS = 2000
 """Conjugate gradients in one step."""
 EPS, BLUR = 2.0**-52, 8.0
 """Roundings charged for a sum, as in ``hasd.objectives._dual``."""
-LIGHT, LIGHTEST = 0.1, 1e-8
-"""Columns are left out of the steps while their masses add up to less than LIGHT tol and LIGHTEST."""
+MAXITER = 10_000
+"""Steps where the caller sets no limit: some tens are usual."""
+SAME = {"float16": 2.0**-8, "float32": 2.0**-20, "float64": 2.0**-30}
+"""Sums that differ by less than this part are the same, of numbers of this type."""
 RESOLVED = 2.0**-40
 """A reg below this part of max |C| is not resolved by the exponents' own rounding."""
+
+
+@dataclass(frozen=True)
+class Marginals:
+    """The masses of rows and columns over their totals; rows and columns without mass are left out."""
+
+    left: Vector  # of the rows
+    right: Vector  # of the columns
+    rows: npt.NDArray[np.int64]  # those with mass
+    columns: npt.NDArray[np.int64]
+    totals: tuple[float, float]
+    shape: tuple[int, int]
+    kind: str  # the name of the coarsest type among the two given, one of `SAME`
+
+    @classmethod
+    @quiet
+    def of(cls, shape: tuple[int, int], **given: Any) -> Marginals:
+        """Two vectors by their names, checked: not negative, and with the same sum up to rounding in their type."""
+        left, right = (masses(one, length, name) for length, (name, one) in zip(shape, given.items(), strict=True))
+        types = {np.asarray(to_host(one)).dtype.name for one in given.values()}
+        kind = next((name for name in SAME if name in types), "float64")
+        one, other = float(left.sum()), float(right.sum())
+        if not 0.0 < one < math.inf or not abs(one - other) <= SAME[kind] * one:
+            sums = f"{one:.17g} and {other:.17g}"
+            raise ValueError(f"{' and '.join(given)} must have the same positive and finite sum, got {sums}")
+        left, right = left / one, right / other
+        rows, columns = np.flatnonzero(left > 0.0), np.flatnonzero(right > 0.0)
+        return cls(left[rows], right[columns], rows, columns, (one, other), shape, kind)
+
+    def cut(self, C: Matrix) -> Matrix:
+        """C without the rows and columns that have no mass."""
+        whole = (self.rows.size, self.columns.size) == self.shape
+        return C if whole else C[self.rows][:, self.columns]
+
+    def spread(self, u: Vector, v: Vector) -> tuple[Vector, Vector]:
+        """The potentials of all rows and columns: -inf for those without mass."""
+        full_u, full_v = (np.full(length, -np.inf) for length in self.shape)
+        full_u[self.rows], full_v[self.columns] = u, v
+        return full_u, full_v
+
+
+def masses(given: Any, length: int, name: str) -> Vector:
+    """A finite vector without negative entries."""
+    checked = as_data(to_host(given), length, name)
+    if checked.min() < 0.0:
+        place = int(np.argmin(checked))
+        raise ValueError(f"{name} must not be negative, but {name}[{place}] is {checked[place]:g}")
+    return checked
 
 
 @dataclass(frozen=True)
@@ -92,16 +145,10 @@ class Weighted:
 
 
 @dataclass(frozen=True)
-class PlanNewton:
+class PlanNewton(HASDQN):
     """Newton's method on a sparse plan, quasi-Newton's on a dense one."""
 
-    dense: HASDQN = field(default_factory=HASDQN)
     name: str = "hasd-newton"
-    default_p: float = 2.0
-
-    def init(self, problem: Problem, start: Evaluation) -> QNState:
-        """No pairs yet."""
-        return self.dense.init(problem, start)
 
     def step(self, problem: Problem, state: State) -> QNState:
         """One iteration."""
@@ -109,11 +156,11 @@ class PlanNewton:
         e = state.at
         curvature = problem.objective.curvature(e.x, CHEAP if state.iteration < PATIENCE else math.inf)
         if curvature is None:
-            return self.dense.step(problem, state)
+            return super().step(problem, state)
         line = BlackBoxLine(problem, e.x, newton_direction(curvature, e.g, state.grad_norm))
         look, trials = wolfe(line, e.f, dot(e.g, line.d), 1.0, e.eps)
         if look is None:
-            return self.dense.step(problem, replace(state, pairs=NO_PAIRS))
+            return super().step(problem, replace(state, pairs=NO_PAIRS))
         there, _ = line.take(look)
         # Curvature pairs from before would be out of date when they are used again.
         return advance(problem, state, there, add_cut(state.estimate, e, there.f), trials, pairs=NO_PAIRS)
@@ -121,25 +168,12 @@ class PlanNewton:
 
 def newton_direction(curvature: PlanCurvature, g: Vector, error: float) -> Vector:
     """d with (H + delta) d = -g up to the forcing term, by conjugate gradients with the diagonal as preconditioner."""
-    delta = DAMPING * min(error, 1.0)
-    diagonal = curvature.diagonal + delta
-    d, r = np.zeros_like(g), -g
+    delta, shape = DAMPING * min(error, 1.0), (g.size, g.size)
+    damped = LinearOperator(shape, matvec=lambda d: curvature.times(d) + delta * d, dtype=g.dtype)
+    scaled = LinearOperator(shape, matvec=lambda r: r / (curvature.diagonal + delta), dtype=g.dtype)
     enough = min(FORCING, math.sqrt(error)) * norm2(g)
-    z = r / diagonal
-    p, rz = z, dot(r, z)
-    for _ in range(PRODUCTS):
-        Hp = curvature.times(p) + delta * p
-        bend = dot(p, Hp)
-        if not bend > 0.0:  # rounding, as H is positive semidefinite
-            break
-        d = d + (rz / bend) * p
-        r = r - (rz / bend) * Hp
-        if norm2(r) <= enough:
-            break
-        z = r / diagonal
-        rz, previous = dot(r, z), rz
-        p = z + (rz / previous) * p
-    return d if np.any(d) else -g
+    d, _ = cg(damped, -g, rtol=0.0, atol=enough, maxiter=PRODUCTS, M=scaled)
+    return d if dot(d, g) < 0.0 else -g  # H is positive semidefinite: only rounding turns d
 
 
 def stages(reg: float, span: float, scale: float) -> list[float]:
@@ -152,36 +186,6 @@ def stages(reg: float, span: float, scale: float) -> list[float]:
     first = max(last, FIRST_STAGE * span)
     count = math.ceil(math.log(first / last, FACTOR) - 1e-9) if first > last else 0
     return [first * (last / first) ** (k / count) for k in range(count)] + [last]
-
-
-@dataclass
-class Trace:
-    """A row an iterate."""
-
-    scale: float  # max |C|
-    tell: Callable[[float, float, float], None] = lambda value, lower, error: None  # tells the user
-    began: float = field(default_factory=time.perf_counter)
-    rows: list[tuple[float, ...]] = field(default_factory=list)
-    before: float = 0.0  # passes of the stages before
-
-    def record(self, dual: SemiDual, state: State) -> None:
-        """Add a row; the plan's value differs from the dual one by the error of its column sums.
-
-        The next step, or the result, asks for the same pass at this point: none is made for the record alone.
-        """
-        u, v = dual.potentials(state.x, dual.pass_at(state.x))
-        lower = certified_bound(dual, u, v, self.scale)
-        value = float(dual.a @ u) + float(v @ (dual.b + dual.root * state.at.g))
-        seconds = time.perf_counter() - self.began
-        self.rows.append((seconds, value, lower, state.grad_norm, dual.reg, self.before + dual.passes))
-        self.tell(value, lower, state.grad_norm)
-
-    def columns(self) -> dict[str, np.ndarray]:
-        """The trace; `lower` is the best so far."""
-        names = ("seconds", "fun", "lower", "marginal_error", "reg", "npass")
-        table = {name: np.array(column) for name, column in zip(names, zip(*self.rows, strict=True), strict=True)}
-        table["lower"] = np.maximum.accumulate(table["lower"])
-        return table
 
 
 def certified_bound(dual: SemiDual, u: Vector, v: Vector, scale: float) -> float:
@@ -204,139 +208,55 @@ class Solution:
     status: Status
     nit: int
     npass: int
-    trace: dict[str, np.ndarray]
+
+    @classmethod
+    def at(cls, dual: SemiDual, x: Vector, tol: float, status: Status, nit: int, before: float) -> Solution:
+        """The solution at a point, where a run ended with that status after so many steps and passes before."""
+        found = dual.pass_at(x)
+        error = float(np.abs(found.column - dual.b).sum())
+        if error <= tol:
+            status = Status.CONVERGED
+        elif status is Status.CONVERGED:  # at the least reg that arithmetic resolves, above the one asked for
+            status = Status.PRECISION
+        return cls(dual, x, found, error, status, nit, math.ceil(before + dual.passes))
 
 
-Watch = Callable[[Vector], bool]
-"""Whether these potentials prove that no solution exists."""
-WATCH = 25
-"""Steps between two calls of a `Watch`."""
+Record = Callable[[SemiDual, float, State], None]
+"""Adds a row to the trace, from the semi-dual of the stage, the passes of the stages before, and the state."""
 
 
-def solve(
-    dual: SemiDual,
-    v: Vector,
-    regs: Sequence[float],
-    tol: float,
-    maxiter: float,
-    seconds: float,
-    *,
-    tell: Callable[[float, float, float], None],
-    scale: float = math.inf,
-    watch: Watch | None = None,
-) -> Solution:
-    """The stages one after the other; `maxiter` and the clock go through all of them; scale is max |C|."""
-    deadline = time.perf_counter() + seconds
-    trace, method = Trace(scale, tell), PlanNewton()
-    nit = 0
+def solve(dual: SemiDual, v: Vector, regs: Sequence[float], tol: float, session: Session, record: Record) -> Solution:
+    """The stages one after the other; the limits of the session are for all of them."""
+    method, here, nit, before = PlanNewton(), dual, 0, 0.0
     for k, reg in enumerate(regs):
         last = reg == dual.reg
         if k > 0:  # v contains reg log b, which changes with reg
             v = v + (reg - regs[k - 1]) * np.log(dual.b)
+        before += here.passes
         oracle = Oracle(ObjectiveSource(dual.at(reg, v)))
-        here: SemiDual = oracle.source.objective  # type: ignore[attr-defined]
+        here = oracle.source.objective  # type: ignore[attr-defined]
         start = oracle.evaluate(np.zeros_like(v))
-        oracle.deadline = deadline
-        steps = maxiter - nit if last else min(STAGE_STEPS, maxiter - nit)
+        oracle.deadline = session.deadline
+        steps = session.steps - nit if last else min(STAGE_STEPS, session.steps - nit)
         within = stopping.Tolerances(0.0, tol if last else max(tol, STAGE_ERROR), Bounds(None, 0.0))
-        criteria: list[loop.Criterion] = [within, stopping.iterations(steps), *_watch_criteria(here, watch)]
         problem = Problem(oracle, Weighted(here.root))
-        outcome = loop.follow(problem, method, start, loop.Watch(partial(trace.record, here), None, criteria))
+        watch = loop.Watch(partial(record, here, before), None, (within, stopping.iterations(steps)))
+        outcome = loop.follow(problem, method, start, watch)
         x, status = outcome.state.x, outcome.status
-        v = here.origin + here.reg * (x / here.root)
+        v = column_potentials(here, x)
         nit += outcome.state.iteration
-        trace.before += here.passes
         if status in (Status.TIME, Status.UNBOUNDED, Status.CALLBACK):
             break
-        if nit >= maxiter and reg != regs[-1]:  # later stages were not reached, however this one ended
+        if nit >= session.steps and reg != regs[-1]:  # later stages were not reached, however this one ended
             status = Status.MAXITER
             break
-        if status is Status.MAXITER and nit < maxiter:  # the stage's own limit: hand over to the next
+        if status is Status.MAXITER and nit < session.steps:  # the stage's own limit: hand over to the next
             status = Status.CONVERGED
-    return _final_solution(dual, here, x, v, status, tol, nit, trace)
+    if here.reg != dual.reg:  # one more pass, at the reg asked for
+        before, here, x = before + here.passes, dual.at(dual.reg, v), np.zeros_like(v)
+    return Solution.at(here, x, tol, status, nit, before)
 
 
-def solve_heavy(
-    dual: SemiDual,
-    v: Vector,
-    regs: Sequence[float],
-    tol: float,
-    maxiter: float,
-    seconds: float,
-    *,
-    tell: Callable[[float, float, float], None],
-    scale: float,
-) -> Solution:
-    """`solve` for a dense C, where columns too light to matter for tol are left out and placed afterwards.
-
-    Such a column may be far off while the error is small already.  Its curvature is then 0, Newton's step there is as
-    long as the damping allows, and the line search shortens the step of all columns because of it.
-    """
-    order = np.argsort(dual.b)
-    light = order[np.cumsum(dual.b[order]) <= LIGHT * min(tol, LIGHTEST)]
-    if light.size == 0:
-        return solve(dual, v, regs, tol, maxiter, seconds, tell=tell, scale=scale)
-    heavy, mass = np.setdiff1d(order, light), float(dual.b[light].sum())
-    kept = dual.b[heavy]
-    part = SemiDual(dual.C[:, heavy], dual.a, kept / kept.sum(), dual.reg)
-    # Placing them moves at most their mass from other columns, and at most their mass to them.
-    end = solve(part, v[heavy], regs, tol - 4.0 * mass, maxiter, seconds, tell=tell, scale=scale)
-    v = np.empty_like(dual.b)
-    u, v[heavy] = end.dual.potentials(end.x, end.found)
-    v[light] = dual.reg * np.log(dual.b[light]) - _column_potentials(dual, u, light)
-    # A plan P of the whole becomes one of the part by giving each row what it had in light columns in proportion to
-    # the heavy ones: the optimum of the part is above that of the whole by no more than this.
-    cells = dual.a.size * light.size
-    end.trace["lower"] -= mass * (2.0 * scale + dual.reg * (1.0 + math.log(cells) - math.log(mass)))
-    return _solution_on_whole(end, dual.at(dual.reg, v), tol)
-
-
-@quiet
-def _column_potentials(dual: SemiDual, u: Vector, columns: Vector) -> Vector:
-    """reg log sum_i exp((u_i - C_ij)/reg): a Sinkhorn step on these columns is v = reg log b minus this."""
-    E = u[:, None] - dual.C[:, columns]
-    top = E.max(axis=0)
-    E -= top
-    E /= dual.reg
-    return top + dual.reg * np.log(np.exp(E, out=E).sum(axis=0))
-
-
-def _solution_on_whole(end: Solution, whole: SemiDual, tol: float) -> Solution:
-    """The solution of a run on some columns as one of the whole problem: one more pass."""
-    x = np.zeros_like(whole.b)
-    found = whole.pass_at(x)
-    error = float(np.abs(found.column - whole.b).sum())
-    status = _final_status(end.status, error, tol)
-    return replace(end, dual=whole, x=x, found=found, error=error, status=status, npass=end.npass + 1)
-
-
-def _final_status(status: Status, error: float, tol: float) -> Status:
-    """The status of a run whose plan has that error at the reg and on the columns that were asked for."""
-    if error <= tol:
-        return Status.CONVERGED
-    # It converged at the least reg that arithmetic resolves, above the one asked for, or up to rounding.
-    return Status.PRECISION if status is Status.CONVERGED else status
-
-
-def _watch_criteria(dual: SemiDual, watch: Watch | None) -> Iterator[loop.Criterion]:
-    if watch is not None:
-
-        def criterion(state: State) -> Status | None:
-            due = state.iteration > 0 and state.iteration % WATCH == 0
-            return Status.UNBOUNDED if due and watch(dual.origin + dual.reg * (state.x / dual.root)) else None
-
-        yield criterion
-
-
-def _final_solution(
-    dual: SemiDual, here: SemiDual, x: Vector, v: Vector, status: Status, tol: float, nit: int, trace: Trace
-) -> Solution:
-    """The solution at the reg asked for: one more pass where the run stopped at another reg."""
-    before = trace.before - here.passes
-    if here.reg != dual.reg:
-        before, here, x = trace.before, dual.at(dual.reg, v), np.zeros_like(v)
-    found = here.pass_at(x)
-    error = float(np.abs(found.column - here.b).sum())
-    return Solution(
-        here, x, found, error, _final_status(status, error, tol), nit, math.ceil(before + here.passes), trace.columns()
-    )
+def column_potentials(dual: SemiDual, x: Vector) -> Vector:
+    """v at the point x."""
+    return dual.origin + dual.reg * (x / dual.root)

@@ -18,27 +18,26 @@ Reference.  Cuturi (2013); Altschuler, Weed & Rigollet (2017).
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from .. import _inputs as inputs
-from .._math.arrays import to_host
+from .._run.record import State
 from .._run.report import Result
 from .._run.status import Status
-from ..objectives._operators import Vector, as_data, as_point, quiet
+from ..objectives._operators import Vector, as_point, quiet
 from ..objectives.transport import UNDERFLOW, SemiDual, as_costs, blocks, buffer
-from ._reporter import Reporter
-from ._scaling import Solution, certified_bound, solve_heavy, stages
+from ._scaling import MAXITER, Marginals, Solution, certified_bound, solve, stages
+from ._session import Session
 
-MAXITER = 10_000
-"""Steps where the caller sets no limit: some tens are usual."""
-SAME = {"float16": 2.0**-8, "float32": 2.0**-20, "float64": 2.0**-30}
-"""Sums that differ by less than this part are the same, of numbers of this type."""
+LIGHT, LIGHTEST = 0.1, 1e-8
+"""Columns are left out of the steps while their masses add up to less than LIGHT tol and LIGHTEST."""
+TRACE = ("fun", "lower", "marginal_error", "reg", "npass")
 
 
 def transport(
@@ -103,24 +102,22 @@ def transport(
     >>> round(res.cost, 6)
     0.25
     """
-    began = time.perf_counter()
-    problem = _problem(C, a, b, reg)
-    dual = problem.dual
+    cost = as_costs(C)
+    marginals = Marginals.of(cost.shape, a=a, b=b)
+    cost = marginals.cut(cost)
+    low, high = float(cost.min()), float(cost.max())
+    if not math.isfinite(high - low):
+        raise ValueError("C must have a finite range, but max C - min C overflows")
+    dual = SemiDual(cost, marginals.left, marginals.right, inputs.number("reg", reg, least=0.0, strict=True))
+    problem = Transport(dual, max(abs(low), abs(high)), marginals)
     tol = inputs.number("error_tol", error_tol, least=0.0)
-    limit = MAXITER if maxiter is None else inputs.count("maxiter", maxiter, least=0)
-    seconds = inputs.seconds(time_limit)
-    regs = stages(dual.reg, problem.span, problem.scale)
+    regs = stages(dual.reg, high - low, problem.scale)
     v = regs[0] * np.log(dual.b)
     if x0 is not None:
         regs, v = regs[-1:], problem.warm_start(x0, regs[-1])
-    mass = problem.mass
-    with Reporter("transport", callback, progress, disp) as reporter:
-
-        def tell(value: float, lower: float, error: float) -> None:
-            reporter.tell(*(mass * (one + dual.reg * math.log(mass)) for one in (value, lower)))
-
-        end = solve_heavy(dual, v, regs, tol, limit, seconds, tell=tell, scale=problem.scale)
-    return reporter.summarise(_result(problem, end, tol, began))
+    with Session("transport", TRACE, MAXITER, maxiter, time_limit, callback, progress, disp) as session:
+        end = problem.solve(v, regs, tol, session)
+    return _result(problem, end, session)
 
 
 @dataclass(frozen=True)
@@ -128,66 +125,77 @@ class Transport:
     """The checked problem: rows and columns without mass are left out of the dual, and the mass is 1 there."""
 
     dual: SemiDual
-    span: float  # max C - min C
     scale: float  # max |C|
-    mass: float
-    rows: npt.NDArray[np.bool_]  # those with mass
-    columns: npt.NDArray[np.bool_]
+    marginals: Marginals
+
+    @property
+    def mass(self) -> float:
+        """The sum of a."""
+        return self.marginals.totals[0]
+
+    def in_units(self, value: float) -> float:
+        """A value of the problem given from one of the problem with mass 1."""
+        return self.mass * (value + self.dual.reg * math.log(self.mass))
 
     def warm_start(self, x0: npt.ArrayLike, reg: float) -> Vector:
         """v of the potentials given; where these are not finite, reg log b, which is right for zero costs."""
-        x = as_point(x0, len(self.rows) + len(self.columns), "x0")
-        v = np.asarray(x[len(self.rows) :][self.columns], dtype=float)
+        n, m = self.marginals.shape
+        v = np.asarray(as_point(x0, n + m, "x0")[n:][self.marginals.columns], dtype=float)
         return np.where(np.isfinite(v), v, reg * np.log(self.dual.b))
 
+    def solve(self, v: Vector, regs: Sequence[float], tol: float, session: Session) -> Solution:
+        """Solve it; columns too light to matter for tol are left out at first and placed afterwards.
 
-def _problem(C: Any, a: Any, b: Any, reg: Any) -> Transport:
-    """The checked problem."""
-    cost = as_costs(C)
-    n, m = cost.shape
-    left, right = masses(a, n, "a"), masses(b, m, "b")
-    mass = common_sum(left, right, "a", "b", kind=coarsest_type(a, b))
-    left, right = left / mass, right / float(right.sum())
-    rows, columns = left > 0.0, right > 0.0
-    if not (rows.all() and columns.all()):
-        cost = cost[np.ix_(rows, columns)]
-    low, high = float(cost.min()), float(cost.max())
-    if not math.isfinite(high - low):
-        raise ValueError("C must have a finite range, but max C - min C overflows")
-    dual = SemiDual(cost, left[rows], right[columns], inputs.number("reg", reg, least=0.0, strict=True))
-    return Transport(dual, high - low, max(abs(low), abs(high)), mass, rows, columns)
+        Such a column may be far off while the error is small already.  Its curvature is then 0, Newton's step there is
+        as long as the damping allows, and the line search shortens the step of all columns because of it.
+        """
+        dual, order = self.dual, np.argsort(self.dual.b)
+        light = order[np.cumsum(dual.b[order]) <= LIGHT * min(tol, LIGHTEST)]
+        if light.size == 0:
+            return solve(dual, v, regs, tol, session, partial(self._record, session, 0.0))
+        heavy, mass = np.setdiff1d(order, light), float(dual.b[light].sum())
+        kept = dual.b[heavy]
+        part = SemiDual(dual.C[:, heavy], dual.a, kept / kept.sum(), dual.reg)
+        # A plan P of the whole becomes one of the part by giving each row what it had in light columns in proportion to
+        # the heavy ones: the optimum of the part is above that of the whole by no more than this.
+        cells = dual.a.size * light.size
+        charge = mass * (2.0 * self.scale + dual.reg * (1.0 + math.log(cells) - math.log(mass)))
+        # Placing them moves at most their mass from other columns, and at most their mass to them.
+        end = solve(part, v[heavy], regs, tol - 4.0 * mass, session, partial(self._record, session, charge))
+        v = np.empty_like(dual.b)
+        u, v[heavy] = end.dual.potentials(end.x, end.found)
+        v[light] = dual.reg * np.log(dual.b[light]) - _column_levels(dual, u, light)
+        return Solution.at(dual.at(dual.reg, v), np.zeros_like(v), tol, end.status, end.nit, end.npass)
 
+    def _record(self, session: Session, charge: float, dual: SemiDual, before: float, state: State) -> None:
+        """Add a row to the trace; the plan's value differs from the dual one by the error of its column sums.
 
-def masses(given: Any, length: int, name: str) -> Vector:
-    """A finite vector without negative entries."""
-    checked = as_data(to_host(given), length, name)
-    if checked.min() < 0.0:
-        place = int(np.argmin(checked))
-        raise ValueError(f"{name} must not be negative, but {name}[{place}] is {checked[place]:g}")
-    return checked
-
-
-def coarsest_type(*given: Any) -> str:
-    """The name of the coarsest type among the arrays given, one of `SAME`."""
-    types = {np.asarray(to_host(one)).dtype.name for one in given}
-    return next((name for name in SAME if name in types), "float64")
+        The next step, or the result, asks for the same pass at this point: none is made for the record alone.
+        """
+        u, v = dual.potentials(state.x, dual.pass_at(state.x))
+        value = float(dual.a @ u) + float(v @ (dual.b + dual.root * state.at.g))
+        fun, lower = map(self.in_units, (value, certified_bound(dual, u, v, self.scale) - charge))
+        session.note(fun, lower, state.grad_norm, dual.reg, before + dual.passes)
 
 
 @quiet
-def common_sum(left: Vector, right: Vector, *names: str, kind: str) -> float:
-    """The sum that both share, up to rounding in numbers of that type; a ValueError where they differ by more."""
-    one, other = float(left.sum()), float(right.sum())
-    if not 0.0 < one < math.inf or not abs(one - other) <= SAME[kind] * one:
-        raise ValueError(
-            f"{names[0]} and {names[1]} must have the same positive and finite sum, got {one:.17g} and {other:.17g}"
-        )
-    return one
+def _column_levels(dual: SemiDual, u: Vector, columns: Vector) -> Vector:
+    """reg log sum_i exp((u_i - C_ij)/reg): a Sinkhorn step on these columns is v = reg log b minus this."""
+    E = u[:, None] - dual.C[:, columns]
+    top = E.max(axis=0)
+    E -= top
+    E /= dual.reg
+    return top + dual.reg * np.log(np.exp(E, out=E).sum(axis=0))
 
 
 @dataclass(frozen=True)
-class Rounded:
-    """The plan of a pass, whose rows sum to a, rounded to the marginals: P diag(keep) + missing given^T."""
+class Plan:
+    """``res.plan()``, made when it is asked for: P diag(keep) + missing given^T, which has the marginals a and b.
 
+    P is the plan of a pass, whose rows sum to a.
+    """
+
+    problem: Transport
     end: Solution
     keep: Vector  # min(b_j / column sum, 1)                      Altschuler et al., Algorithm 2, line 3
     missing: Vector  # what the rows lack after that, over the sum  line 5
@@ -195,13 +203,13 @@ class Rounded:
 
     @classmethod
     @quiet
-    def of(cls, end: Solution) -> Rounded:
+    def of(cls, problem: Transport, end: Solution) -> Plan:
         """Lines 1 and 2, for the rows, change nothing: the row sums are a."""
         a, b, column = end.dual.a, end.dual.b, end.found.column
         keep = np.where(column > b, b / column, 1.0)
         missing = np.maximum(a - end.dual.times(end.x, end.found, keep), 0.0)
-        total = float(missing.sum())
-        return cls(end, keep, missing / total if total > 0.0 else missing, np.maximum(b - keep * column, 0.0))
+        total = float(missing.sum()) or 1.0
+        return cls(problem, end, keep, missing / total, np.maximum(b - keep * column, 0.0))
 
     @quiet
     def blocks(self) -> Iterator[tuple[slice, npt.NDArray[np.floating]]]:
@@ -227,67 +235,49 @@ class Rounded:
             entropy += float(np.vdot(P, np.log(np.maximum(P, 1e-300))))
         return cost, entropy
 
-
-@dataclass(frozen=True)
-class Plan:
-    """``res.plan()``: made when it is asked for."""
-
-    rounded: Rounded
-    problem: Transport
-
     def __call__(self) -> npt.NDArray[np.float64]:
         """The plan with exactly the marginals a and b."""
-        rows, columns, mass = self.problem.rows, self.problem.columns, self.problem.mass
-        P = np.zeros((len(rows), len(columns)))
-        places, whole = np.flatnonzero(rows), bool(columns.all())
-        for here, block in self.rounded.blocks():
-            if whole:
-                P[places[here]] = block
+        rows, columns, shape = self.problem.marginals.rows, self.problem.marginals.columns, self.problem.marginals.shape
+        P = np.zeros(shape)
+        for here, block in self.blocks():
+            if columns.size == shape[1]:
+                P[rows[here]] = block
             else:
-                P[np.ix_(places[here], columns)] = block
-        P *= mass
+                P[np.ix_(rows[here], columns)] = block
+        P *= self.problem.mass
         return P
 
     def __repr__(self) -> str:
         """How to get it."""
-        return f"<plan of shape ({len(self.problem.rows)}, {len(self.problem.columns)}): call it>"
+        return f"<plan of shape {self.problem.marginals.shape}: call it>"
 
 
-def _result(problem: Transport, end: Solution, tol: float, began: float) -> Result:
+def _result(problem: Transport, end: Solution, session: Session) -> Result:
     """The potentials of the whole problem and what they certify."""
     dual, mass = problem.dual, problem.mass
     u, v = end.dual.potentials(end.x, end.found)
-    rounded = Rounded.of(end)
-    cost, entropy = rounded.values()
-    log = math.log(mass)
-    fun = mass * (cost + dual.reg * (entropy + log))
-    lower = min(mass * (certified_bound(dual, u, v, problem.scale) + dual.reg * log), fun)
-    full_u, full_v = np.full(len(problem.rows), -np.inf), np.full(len(problem.columns), -np.inf)
-    full_u[problem.rows], full_v[problem.columns] = u + dual.reg * log, v
+    plan = Plan.of(problem, end)
+    cost, entropy = plan.values()
+    fun = problem.in_units(cost + dual.reg * entropy)
+    full_u, full_v = problem.marginals.spread(u + dual.reg * math.log(mass), v)
     # A plan exists, so the dual is bounded: a run that seems unbounded shows rounding.
-    status = Status.PRECISION if end.status is Status.UNBOUNDED else end.status
-    note = "" if math.isclose(mass, 1.0, rel_tol=1e-9) else f" The masses were divided by their sum, {mass:g}."
-    trace = dict(end.trace)
-    for name in ("fun", "lower"):
-        trace[name] = mass * (trace[name] + dual.reg * log)
-    return Result(
+    session.status = Status.PRECISION if end.status is Status.UNBOUNDED else end.status
+    session.message = session.status.message.replace("the gradient's dual norm is", "the marginals are")
+    if not math.isclose(mass, 1.0, rel_tol=1e-9):
+        session.message += f" The masses were divided by their sum, {mass:g}."
+    res = session.result(
         x=np.concatenate((full_u, full_v)),
         u=full_u,
         v=full_v,
-        plan=Plan(rounded, problem),
+        plan=plan,
         cost=mass * cost,
         fun=fun,
-        lower=lower,
-        gap=fun - lower,
+        lower=min(problem.in_units(certified_bound(dual, u, v, problem.scale)), fun),
         marginal_error=end.error,
-        success=end.error <= tol,
-        status=status.code,
-        message=status.message.replace("the gradient's dual norm is", "the marginals are") + note,
         method="hasd-newton",
         nit=end.nit,
-        nfev=end.npass,
         nprod=end.npass,
         npass=end.npass,
-        seconds=time.perf_counter() - began,
-        trace=trace,
     )
+    np.maximum.accumulate(res.trace["lower"], out=res.trace["lower"])
+    return res

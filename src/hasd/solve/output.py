@@ -118,7 +118,8 @@ def write(solution: FileSolution, settings: Settings, name: str, out: Path) -> s
     """Write the files and the figure; the lines that say so."""
     paths, note = [out / "solution.npz", out / "solution.json"], ""
     try:
-        np.savez(paths[0], **solution.arrays)
+        named: dict[str, Any] = solution.arrays  # NumPy's types know one name that is no array's
+        np.savez(paths[0], **named)
         text = json.dumps(_as_json(record(solution, settings, name)), indent=2, allow_nan=False)
         paths[1].write_text(text + "\n", encoding="utf-8", newline="\n")
         if solution.predictions:

@@ -59,7 +59,7 @@ def minimize(
         raise TypeError("jac must not be given: autograd computes it; hasd.minimize takes a jac, also for tensors")
     if not callable(fun):
         raise TypeError(f"fun must be callable, got {type(fun).__name__}")
-    if hasattr(fun, "value_and_grad") and hasattr(fun, "counted"):
+    if hasattr(fun, "value_and_grad") and hasattr(fun, "with_own_counter"):
         raise TypeError("fun is an objective with its own gradient: give it to hasd.minimize, which takes tensors too")
     shape = x0.shape
     more = args if isinstance(args, tuple) else (args,)

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from ..objectives._operators import as_data, as_scalar, is_sparse
+from ..objectives._operators import Vector, as_data, as_scalar, is_sparse
 from ..objectives.losses import LogisticLoss
 from .blocks import block, call_maker, facts, length
-from .mixture import mixes, mixture, part
+from .mixture import mixes
 from .objective import BlockAffine
-from .pools import Cluster, Threads, connect, processors
+from .pools import Cluster, Pool, Threads, connect, processors
 
 
 def affine(
@@ -71,33 +71,35 @@ def affine(
     count = processors() if threads is None else int(threads)
     if count < 1:
         raise ValueError(f"threads must be at least 1, got {threads!r}")
-    pool: Any = Cluster(connect(client)) if client is not None else Threads(count)
+    pool: Pool = Cluster(connect(client)) if client is not None else Threads(count)
     raw, rhs = _make_blocks(blocks, b, pool, count)
-    labelled = isinstance(loss, LogisticLoss)
+    losses, labelled = [loss] * len(raw), isinstance(loss, LogisticLoss)
     if labelled or isinstance(rhs, np.ndarray):  # vectors over all rows are cut into the blocks' parts
-        ends = np.cumsum([0, *pool.fetch(pool.run_each(length, raw))])
-        total, cuts = int(ends[-1]), [(int(i), int(j)) for i, j in pairwise(ends)]
-        if labelled and len(loss.y) != total:
-            raise ValueError(f"y must be 1-D of length {total}, the rows of all blocks, got shape {loss.y.shape}")
+        lengths = pool.fetch(pool.run_each(length, raw))
+        if labelled:
+            losses = [LogisticLoss(y) for y in _cut(loss.y, "y", lengths)]
         if isinstance(rhs, np.ndarray):
-            if len(rhs) != total:
-                raise ValueError(f"b must be 1-D of length {total}, the rows of all blocks, got shape {rhs.shape}")
-            rhs = [rhs[i:j] for i, j in cuts]
-        losses = [part(loss, i, j) for i, j in cuts]
-    else:
-        losses = [loss] * len(raw)
+            rhs = _cut(rhs, "b", lengths)
     checked = pool.run_each(block, losses, raw, rhs or [None] * len(raw), list(range(len(raw))))
     known = pool.fetch(pool.run_each(facts, checked))
     widths = [fact.columns for fact in known]
     if len(set(widths)) > 1:
         other = next(i for i, width in enumerate(widths) if width != widths[0])
         raise ValueError(f"blocks must be equally wide: block 0 has {widths[0]} columns, block {other} {widths[other]}")
-    if threads is None:
+    if threads is None and isinstance(pool, Threads):
         pool = pool.pool_for(sum(fact.entries for fact in known))
-    return BlockAffine(loss, checked, known, mixture(loss, [fact.rows for fact in known]), pool, ridge)
+    return BlockAffine(loss, checked, known, pool, ridge)
 
 
-def _make_blocks(blocks: Any, b: Any, pool: Any, count: int) -> tuple[list[Any], Any]:
+def _cut(vector: Vector, name: str, lengths: Sequence[int]) -> list[Vector]:
+    """The parts of a vector over all rows."""
+    total = sum(lengths)
+    if len(vector) != total:
+        raise ValueError(f"{name} must be 1-D of length {total}, the rows of all blocks, got shape {vector.shape}")
+    return np.split(vector, np.cumsum(lengths)[:-1])
+
+
+def _make_blocks(blocks: Any, b: Any, pool: Pool, count: int) -> tuple[list[Any], Any]:
     """Handles of the blocks, and of their right-hand sides (or one array for all rows, or None)."""
     if _is_dask(blocks):
         return _from_dask(blocks, b, pool)
@@ -112,13 +114,9 @@ def _make_blocks(blocks: Any, b: Any, pool: Any, count: int) -> tuple[list[Any],
         raise TypeError(f"blocks must be a sequence of matrices or functions, or a Dask array, got {blocks!r}")
     if not len(blocks):
         raise ValueError("blocks must not be empty")
-    makers = [made if _is_function(made) else partial(_return_given, made) for made in blocks]
+    # What has a shape is a block itself, also where it is callable, as a LinearOperator is.
+    makers = [partial(_return_given, it) if hasattr(it, "shape") or not callable(it) else it for it in blocks]
     return pool.run_each(call_maker, makers, range(len(makers))), rhs
-
-
-def _is_function(made: Any) -> bool:
-    """Whether it is a function that makes a block; a LinearOperator is callable, but is a block itself."""
-    return callable(made) and not hasattr(made, "shape")
 
 
 def _return_given(made: Any) -> Any:
@@ -130,23 +128,16 @@ def _is_dask(value: Any) -> bool:
     return all(hasattr(value, name) for name in ("to_delayed", "rechunk", "chunks", "dask"))
 
 
-def _from_dask(array: Any, b: Any, pool: Any) -> tuple[list[Any], Any]:
+def _from_dask(array: Any, b: Any, pool: Pool) -> tuple[list[Any], Any]:
     """One block for every chunk of rows; chunks of columns are joined."""
     if array.ndim != 2:
         raise ValueError(f"blocks must be a 2-D Dask array, got {array.ndim} dimensions")
     array = array.rechunk({1: -1})
-    vectors = _is_dask(b)
-    if vectors:
-        rhs: Any = _rechunk_like(b, array).to_delayed().tolist()
-    else:
-        rhs = None if b is None else as_data(b, None, "b")
-    raw = array.to_delayed()[:, 0].tolist()
-    if isinstance(pool, Cluster):
-        raw = pool.client.compute(raw)
-        return raw, pool.client.compute(rhs) if vectors else rhs
-    from dask import compute
-
-    return list(compute(*raw)), list(compute(*rhs)) if vectors else rhs
+    if _is_dask(b):
+        b = pool.compute(_rechunk_like(b, array).to_delayed().tolist())
+    elif b is not None:
+        b = as_data(b, None, "b")
+    return pool.compute(array.to_delayed()[:, 0].tolist()), b
 
 
 def _rechunk_like(b: Any, array: Any) -> Any:

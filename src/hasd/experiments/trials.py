@@ -20,7 +20,7 @@ from .._plots import legend_below
 from ..methods.hasd_paper import CONSTANT
 from ..objectives import Affine, LeastSquares
 from ..theory import search_trials_bound
-from . import problems
+from . import families
 from .experiment import Experiment, size, sweep
 from .reference import reference
 from .style import mark
@@ -56,7 +56,7 @@ class SearchSizes:
 def solve(sizes: SearchSizes, problem: str, p: float, variant: str) -> Tables:
     """Count the trials of the iterations that search: the first does not."""
     mu = 1e-3 if problem == "logistic" else 0.0  # random labels may be separable: the ridge gives a minimiser
-    make = partial(problems.problem, PROBLEMS[problem], sizes.n, sizes.d, sizes.seed)
+    make = partial(families.problem, PROBLEMS[problem], sizes.n, sizes.d, sizes.seed)
     f = make(mu)
     x0 = np.zeros(sizes.d)
     L = f.smoothness(p)
