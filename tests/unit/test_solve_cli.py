@@ -413,7 +413,7 @@ def test_no_time_at_all(capsys, tmp_path, given):
     at_zero = {"logistic": math.log(2), "lse": float(np.logaddexp.reduce(-b))}
     if problem in at_zero:
         assert scalars["fun"] == pytest.approx(at_zero[problem]) and not arrays["x"].any()
-        assert scalars["why"].startswith("the norm was given: p = 3" if "norm" in given else "a product with A handles")
+        assert scalars["why"].startswith("the norm was given: p = 3" if "norm" in given else "products with A are ")
 
 
 @pytest.mark.parametrize("problem", ["minimax", "lp", "logistic", "lse", "transport"])
