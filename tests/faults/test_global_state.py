@@ -28,8 +28,8 @@ KNOWN = {
     # Only the command line reads files and solves there, in one thread.
     "solve/plot.py: calls warnings.catch_warnings",
     "solve/plot.py: calls warnings.simplefilter",
-    "solve/problems.py: calls warnings.catch_warnings",
-    "solve/problems.py: calls warnings.simplefilter",
+    "solve/solvers.py: calls warnings.catch_warnings",
+    "solve/solvers.py: calls warnings.simplefilter",
     "solve/files.py: calls warnings.catch_warnings",
     "solve/files.py: calls warnings.simplefilter",
 }

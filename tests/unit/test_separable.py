@@ -13,9 +13,9 @@ from scipy.sparse import csr_array
 from hasd import cli
 from hasd.solve import separable
 from hasd.solve.data import Pair
-from hasd.solve.problems import SEPARATED, solve
 from hasd.solve.separable import separator
 from hasd.solve.settings import Settings
+from hasd.solve.solvers import SEPARATED, solve
 
 
 def solution(A, y, **settings):

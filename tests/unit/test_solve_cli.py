@@ -16,7 +16,7 @@ from scipy.optimize import linprog
 import hasd
 from hasd import cli
 from hasd.solve import Pair, Settings, options
-from hasd.solve.problems import solve
+from hasd.solve.solvers import solve
 
 RNG = np.random.default_rng(5)
 A, B = RNG.standard_normal((40, 4)), RNG.standard_normal(40)
@@ -444,7 +444,7 @@ def test_a_solver_that_fails_is_one_line(capsys, table, monkeypatch):
     def fail(*args, **options):
         raise OverflowError("too\nlarge")
 
-    monkeypatch.setattr("hasd.solve.problems.lp_fit", fail)
+    monkeypatch.setattr("hasd.solve.solvers.lp_fit", fail)
     assert cli.main(["solve", table, "--problem", "lp"]) == 1
     assert capsys.readouterr().err == f"hasd: error: {table}: solving failed: OverflowError: too\\nlarge\n"
 
@@ -457,7 +457,7 @@ def test_a_value_that_is_no_number_is_not_solved(capsys, table, monkeypatch, tmp
         res.fun = math.nan
         return res
 
-    monkeypatch.setattr("hasd.solve.problems.minimize", spoiled)
+    monkeypatch.setattr("hasd.solve.solvers.minimize", spoiled)
     solved(capsys, table, "--problem", "lse", "--ridge", "1", "--out", str(tmp_path), code=4)
     assert written(tmp_path)[0]["fun"] is None
 

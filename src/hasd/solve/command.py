@@ -13,8 +13,8 @@ from .files import read
 from .formats import READERS
 from .options import folder
 from .output import complain, make_folder, say, summary, write
-from .problems import solve
 from .settings import PROBLEMS, Settings
+from .solvers import solve
 
 SOLVED, FAILED, BAD_FILE, NOT_SOLVED = 0, 1, 3, 4
 """Exit codes; argparse itself ends with 2 on a wrong usage."""

@@ -21,8 +21,8 @@ import scipy
 from .._version import VERSION
 from .faults import make_printable
 from .plot import plot
-from .problems import FileSolution
 from .settings import PROBLEMS, Settings
+from .solvers import FileSolution
 
 WIDTH, INDENT = 100, 13
 SHOWN, ROWS = 50, 10

@@ -10,7 +10,7 @@ import numpy as np
 
 from .._plots import COLORS, RC, legend_below
 from .faults import quote
-from .problems import FileSolution
+from .solvers import FileSolution
 
 WIDE = 100.0
 """Values that differ by more than this factor are drawn on a logarithmic axis."""

@@ -92,8 +92,7 @@ def solve(data: Pair | Cost, settings: Settings) -> FileSolution:
 
 def _minimax(data: Pair, settings: Settings, tol: float) -> Found:
     res = chebyshev(data.A, data.b, gap_rtol=tol, **settings.limits())
-    why = "the smoothed maximum by hasd finds the rows that matter, linear programs on those rows the exact answer"
-    res.reason = why
+    res.reason = "a smoothed maximum finds the rows that matter; linear programs on these rows give the exact answer"
     return res, {"rank": int(res.rank), "linear_programs": int(res.nlp), "active_rows": len(res.active)}, ()
 
 
