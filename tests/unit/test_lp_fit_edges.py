@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator, aslinearoperator
 
 from hasd._math.doubt import Sizes
+from hasd._run.status import Status
 from hasd.objectives.affine import Affine
 from hasd.objectives.losses import PowerLoss
 from hasd.problems import _lp_spaces as lp_spaces
@@ -51,7 +52,7 @@ def test_degenerate(name, q, route):
     assert np.isfinite(fit.x).all()
     assert fit.fun == pytest.approx(best ** (1 / q), rel=1e-9, abs=1e-11)
     assert 0.0 <= fit.lower <= fit.fun
-    assert ("exact" in fit.message) == (best == 0.0)
+    assert ("exact" in fit.message) == (best == 0.0) and fit.status == Status.GAP.code
     assert fit.nit < 200
 
 
@@ -244,3 +245,21 @@ def test_a_stage_is_sharpened_in_its_own_coordinates():
         value, g = stage.value_and_grad(c)
         assert sharp[0] == pytest.approx(value, rel=1e-12)
         np.testing.assert_allclose(sharp[1], g, rtol=1e-9)
+
+
+@pytest.mark.parametrize("q", [2.0, 4.0])
+def test_the_method_is_the_one_that_ran(q):
+    """Least squares by a factorisation takes no iterations.  Mutation: "hasd-subspace" from the start."""
+    A, b, _, _ = planted(60, 3, q)
+    fit = lp_fit(A, b, q)
+    assert fit.success and fit.method == ("least-squares" if fit.nit == 0 else "hasd-subspace")
+    assert (fit.nit == 0) == (q == 2.0)
+
+
+def test_a_callback_that_ends_a_fit_is_told_with_the_gap_that_is_left():
+    def stop(intermediate_result):
+        raise StopIteration
+
+    A, b, _, _ = planted(60, 3, 4.0)
+    fit = lp_fit(A, b, 4, callback=stop)
+    assert fit.status == Status.CALLBACK.code and not fit.success and "certified gap is 1.0e+00" in fit.message
