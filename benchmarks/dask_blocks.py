@@ -253,7 +253,7 @@ def main() -> None:
     head = ("workers", "block", "ms of work", "ms of rounds", "ms an iteration", "times as fast as one process")
     table(head, modelled)
     said = _range(1e3 * (work + rounds) for rounds in model.overhead(2))
-    print(f"\nOn two workers the model says {said} ms an iteration, measured were {1e3 * spread.seconds:.0f} ms.")
+    print(f"\nOn two workers the model predicts {said} ms an iteration; {1e3 * spread.seconds:.0f} ms were measured.")
 
 
 def _range(numbers: Iterable[float], digits: int = 0) -> str:

@@ -133,17 +133,17 @@ class Rows(np.ndarray):
         return total
 
 
-class ExactStore(pairs.PairStore):
-    """A store of the pairs with rows like that."""
+class ExactStore(pairs.ColumnStore):
+    """A store whose columns are rows like that."""
 
     def __init__(self, room: int, d: int):
         super().__init__(room, d)
-        self.rows = self.rows.view(Rows)
+        self.array = self.array.view(Rows)
 
 
 def sums_without_order(monkeypatch: pytest.MonkeyPatch) -> None:
     """Replace every sum over coordinates that hasd-qn takes by one that a permutation of them does not change."""
-    monkeypatch.setattr(pairs, "PairStore", ExactStore)
+    monkeypatch.setattr(pairs, "ColumnStore", ExactStore)
     for name, module in list(sys.modules.items()):
         if name.startswith("hasd."):
             for function, exact in (("dot", exact_dot), ("norm2", exact_norm)):

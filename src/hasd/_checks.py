@@ -15,16 +15,18 @@ from typing import Any
 import numpy as np
 
 
-def check_flag(name: str, value: Any) -> None:
+def check_flags(**flags: Any) -> None:
     """Refuse what is neither True nor False: "no" would count as true."""
-    if not isinstance(value, bool | np.bool_):
-        raise TypeError(f"{name} must be True or False, got {value!r}")
+    for name, value in flags.items():
+        if not isinstance(value, bool | np.bool_):
+            raise TypeError(f"{name} must be True or False, got {value!r}")
 
 
-def check_word(name: str, value: Any, known: tuple[str, ...]) -> None:
-    """Refuse what is not one of these words."""
-    if not (isinstance(value, str) and value in known):
-        raise ValueError(f"{name} must be {' or '.join(map(repr, known))}, got {value!r}")
+def check_words(**words: tuple[Any, tuple[str, ...]]) -> None:
+    """Refuse a value that is not one of the known words; each is given with these."""
+    for name, (value, known) in words.items():
+        if not (isinstance(value, str) and value in known):
+            raise ValueError(f"{name} must be {' or '.join(map(repr, known))}, got {value!r}")
 
 
 def nearest_name(given: str, known: Iterable[str]) -> str | None:

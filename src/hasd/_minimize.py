@@ -11,7 +11,7 @@ from typing import Any
 
 from . import _inputs as inputs
 from . import _scipy_style as scipy_style
-from ._checks import check_word, parameters, unknown_name_message
+from ._checks import check_flags, check_words, parameters, unknown_name_message
 from ._math.arrays import Array, convert_like, to_float64
 from ._math.evaluation import Evaluation
 from ._resume import checkpoint as checkpoints
@@ -99,7 +99,8 @@ def minimize(
         evaluation beyond them, not even inside finite differences; only the gradient at the returned point may still be
         taken.
     callback : callable, optional
-        As in SciPy: ``callback(x)`` or ``callback(*, intermediate_result)``; raising StopIteration ends the run.
+        As in SciPy: ``callback(x)`` or ``callback(*, intermediate_result)``, a `Result` with x, fun, nit, and gap and
+        lower of the run so far; raising StopIteration ends the run.
     progress : bool
         Show a progress bar (needs tqdm).
     trace : bool or int
@@ -157,8 +158,8 @@ def minimize(
     tol = default_tol if tol is None else inputs.number("tol", tol, least=0.0)
     gtol = 0.0 if gtol is None else inputs.number("gtol", gtol, least=0.0)
     limit, budget, seconds = inputs.limits(maxiter, maxfun, time_limit)
-    check_word("goal", goal, ("value", "gradient"))
-    check_word("interrupt", interrupt, ("raise", "return"))
+    check_flags(progress=progress, disp=disp)
+    check_words(goal=(goal, ("value", "gradient")), interrupt=(interrupt, ("raise", "return")))
     gaps = inputs.bounds(gap_tol, radius, problem, images)
     rows = inputs.rows(trace)
     path, every = (None, 0) if checkpoint is None else inputs.checkpoint(checkpoint, checkpoint_every)
@@ -166,7 +167,7 @@ def minimize(
     oracle = problem.oracle
     oracle.maxfun, oracle.deadline = budget, time.perf_counter() + seconds
     job = Job(problem, chosen, start, Recorder(oracle, gaps, rows), stopping.Tolerances(tol, gtol, gaps), goal)
-    call = None if callback is None else scipy_style.callback(inputs.callback(callback), oracle, start)
+    call = None if callback is None else scipy_style.callback(inputs.callback(callback), job.recorder, start)
     begun, file = (_first_evaluation(oracle, start, images), None) if resume is None else _resume(resume, fun, job)
     if isinstance(begun, tuple):
         res = no_run(job, *begun)

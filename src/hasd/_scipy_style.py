@@ -17,9 +17,10 @@ import numpy as np
 from scipy.optimize import OptimizeResult
 
 from ._math.arrays import Array, convert_like, copy_of
-from ._run.oracle import Oracle
 from ._run.record import State
+from ._run.report import Result
 from ._run.status import Status, Stop
+from ._run.trace import Recorder
 
 RENAMED = {
     "maxfev": "maxfun",
@@ -66,16 +67,17 @@ def ignored_note(hess: Any, hessp: Any) -> str:
     return f"Ignored: {' and '.join(given)}, as the method is of first order." if given else ""
 
 
-def callback(given: Callable[..., Any], oracle: Oracle, x0: Array) -> Callable[[State], None]:
+def callback(given: Callable[..., Any], recorder: Recorder, x0: Array) -> Callable[[State], None]:
     """The user's callback in SciPy's two forms, given x as x0 is; StopIteration becomes our Stop."""
-    with_result = wants_result(given)
+    with_result, bounds = wants_result(given), recorder.bounds
 
     def call(state: State) -> None:
         x = copy_of(convert_like(state.x, x0))
         tell = partial(given, x)
         if with_result:
-            fun = oracle.record_value(state.x) if math.isnan(state.fun) else state.fun
-            tell = partial(given, intermediate_result=OptimizeResult(x=x, fun=fun))
+            fun = recorder.oracle.record_value(state.x) if math.isnan(state.fun) else state.fun
+            gap, lower = (bounds.gap, bounds.lower) if bounds.can_certify else (math.inf, -math.inf)
+            tell = partial(given, intermediate_result=Result(x=x, fun=fun, gap=gap, lower=lower, nit=state.iteration))
         try:
             tell()
         except StopIteration as stop:

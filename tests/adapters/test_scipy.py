@@ -303,7 +303,8 @@ class TestCallback:
             seen.append(intermediate_result)
 
         res = call(callback=callback)
-        assert len(seen) == res.nit and all(type(state) is so.OptimizeResult for state in seen)
+        assert [state.nit for state in seen] == list(range(1, res.nit + 1))
+        assert all(isinstance(state, so.OptimizeResult) for state in seen)
         assert [state.fun for state in seen] == [value(state.x) for state in seen] == res.trace["fun"][1:].tolist()
 
     @both_ways
@@ -364,7 +365,7 @@ class TestAnswer:
     @both_ways
     def test_disp_prints_a_summary(self, call, capsys):
         res = call(options={"disp": True})
-        rows = {"Current function value": f"{res.fun:f}", "Iterations": res.nit}
+        rows = {"Current function value": f"{res.fun:.6g}", "Iterations": res.nit}
         rows |= {"Function evaluations": res.nfev, "Gradient evaluations": res.njev}
         want = [res.message, *(f"         {name}: {number}" for name, number in rows.items())]
         assert capsys.readouterr().out.splitlines() == want

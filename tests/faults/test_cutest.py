@@ -163,9 +163,10 @@ class TestPerturbed:
     @small
     @pytest.mark.parametrize("level", [1e-8, 1e-3])
     def test_noisy(self, entry: Entry, level: float) -> None:
+        """In the median: with other roundings a run meets other noise, and one in some dozens ends early."""
         problem = load(entry)
-        res = ended(problem, cutest.noisy(problem, level, seed=0))
-        assert problem.gap(problem.fun(res.x)[0]) <= allowed(problem, level)
+        ends = [ended(problem, cutest.noisy(problem, level, seed)) for seed in range(5)]
+        assert np.median([problem.gap(problem.fun(res.x)[0]) for res in ends]) <= allowed(problem, level)
 
     @small
     def test_truncated(self, entry: Entry) -> None:

@@ -8,7 +8,7 @@ import pytest
 import hasd
 
 GRADIENT = hasd.Status.GRADIENT.code
-SLOPES = re.compile(r"the gradient gives the slope (\S+), where the values of the function give (\S+):")
+SLOPES = re.compile(r"the gradient predicts the slope (\S+), but differences of function values give (\S+):")
 
 
 def bowl(x):

@@ -53,18 +53,6 @@ class Doubt(NamedTuple):
     image: float = 0.0  # what each entry of a cached image Ax - b may be off by
     shift: float = math.inf  # f(x) minus the cut's value at x, both true: `slope` and this serve in place of `true`
 
-    def value_at(self, bend: float) -> float:
-        """What f may be off by; bend is B."""
-        return self.value + bend * self.value_bend
-
-    def slope_at(self, bend: float) -> float:
-        """What the slope of a cut may be off by."""
-        return self.slope + self.blur_at(bend)
-
-    def blur_at(self, bend: float) -> float:
-        """The part of what a gradient may be off by that depends on the curvature."""
-        return bend * self.slope_bend + math.sqrt(bend) * self.slope_root
-
 
 CERTAIN = Doubt()
 """The doubt of exact numbers: none."""

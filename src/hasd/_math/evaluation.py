@@ -29,11 +29,13 @@ class Evaluation:
 
     def df(self, bend: float = 0.0) -> float:
         """What f may be off by; bend is the largest curvature that the run has seen."""
-        return self.doubt.value_at(bend)
+        doubt = self.doubt
+        return doubt.value + bend * doubt.value_bend
 
     def dg(self, bend: float = 0.0) -> float:
         """What g may be off by, in l_2."""
-        return self.doubt.slope_at(bend)
+        doubt = self.doubt
+        return doubt.slope + bend * doubt.slope_bend + math.sqrt(bend) * doubt.slope_root
 
     @cached_property
     def finite(self) -> bool:

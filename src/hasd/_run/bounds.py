@@ -86,7 +86,7 @@ class Bounds:
     @property
     def _upper(self) -> float:
         """An upper bound on the least value: the value with what it may be off by."""
-        return self.upper + self.doubt.value_at(self.bend)
+        return self.upper + self.doubt.value + self.bend * self.doubt.value_bend
 
     @quiet
     def __call__(self, state: State) -> None:

@@ -31,7 +31,11 @@ class Cut:
 
     def value_doubt(self, bend: float = 0.0) -> float:
         """What f may be off by, for the curvature that the run has seen."""
-        return self.doubt.value_at(bend)
+        return self.doubt.value + bend * self.doubt.value_bend
+
+    def _slope_doubt(self, bend: float) -> float:
+        """The part of what the slope may be off by that depends on the curvature."""
+        return bend * self.doubt.slope_bend + math.sqrt(bend) * self.doubt.slope_root
 
     def gap(self, radius: float | None, bend: float = 0.0) -> float:
         """f(x) - f* <= this, by the slope at x alone: what f may be off by does not matter.
@@ -39,9 +43,9 @@ class Cut:
         Within the radius f(x) - f* <= R ||g|| - tilt, with strong convexity f(x) - f* <= ||g||^2/(2 mu).  It is
         negative where no minimiser can be within the radius.
         """
-        bounds = [math.inf]
+        bounds, by_curvature = [math.inf], self._slope_doubt(bend)
         for blur, shift in ((self.doubt.true, 0.0), (self.doubt.slope, self.doubt.shift)):
-            blur += self.doubt.blur_at(bend)
+            blur += by_curvature
             slope = self.slope * (1.0 + self.unit) + blur
             if radius is not None:
                 bounds.append(
@@ -57,7 +61,7 @@ class Cut:
 
         Within the radius f* >= f + tilt - R ||g||; with strong convexity f* >= f - ||g||^2/(2 mu).
         """
-        blur = self.doubt.slope_at(bend) + self.unit * self.slope
+        blur = self.doubt.slope + self._slope_doubt(bend) + self.unit * self.slope
         slope, f = self.slope + blur, self.f - self.value_doubt(bend)
         bounds = [-math.inf]
         if radius is not None:

@@ -29,13 +29,13 @@ SHRUNK = 0.25
 
 def find_misfit(value: Callable[[Array], float], e: Evaluation, bend: float) -> str:
     """The first direction along which the gradient does not fit, in words; empty where it fits or rounding hides it."""
-    directions = {"itself": e.g / e.norm2, "a vector of signs": _signs(e.x)} if e.norm2 > 0.0 else {}
+    directions = {"the gradient": e.g / e.norm2, "a vector of signs": _signs(e.x)} if e.norm2 > 0.0 else {}
     with np.errstate(all="ignore"):
         for name, direction in directions.items():
             if (slopes := _misfit_along(direction, value, e, bend)) is not None:
                 return (
-                    f"Along {name} the gradient gives the slope {slopes[0]:.3g}, where the values of the function give "
-                    f"{slopes[1]:.3g}: check the code that computes the gradient."
+                    f"In the direction of {name}, the gradient predicts the slope {slopes[0]:.3g}, but differences of "
+                    f"function values give {slopes[1]:.3g}: check the code that computes the gradient."
                 )
     return ""
 

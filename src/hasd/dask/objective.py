@@ -33,7 +33,7 @@ class BlockAffine(AffineObjective):
     ((2.5, array([-1., -4.])), 1)
     """
 
-    model = NUMPY  # x is NumPy's
+    model = NUMPY  # x is an array of NumPy
     precision: float = 2.0**-52  # of the coarsest block
     row_cost: float = 1.0
     rounds: int = 0
@@ -81,8 +81,9 @@ class BlockAffine(AffineObjective):
     def duality_gap(self, x: npt.ArrayLike, radius: float | None = None) -> float:
         """A number that f(x) - f* is never above, from the dual point u = phi'(Ax - b); two products, one round.
 
-        ||grad f||^2/(2 ridge) with a ridge; with a radius that some minimiser keeps, max of f(x) - [f's linear bound
-        at x] over ||y||_2 <= radius; the smaller where both are there, inf where neither is.  Rounding is added.
+        With a ridge it is ||grad f||^2/(2 ridge).  If a minimiser has norm at most radius, it is the largest f(x) -
+        [f's linear lower bound at x] over that ball.  Of both the smaller is taken; without either it is inf.  Rounding
+        is added.
         ``Affine.duality_gap`` looks for better u, which takes vectors of length n; close to a minimiser this one is
         up to the condition number larger.
 

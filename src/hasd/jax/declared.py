@@ -1,4 +1,4 @@
-"""HASD with a declared L, one evaluation at a time: `hasd.methods.hasd` and `hasd.search`, traced."""
+"""HASD with a declared L, one evaluation at a time: `hasd.methods.hasd` and `hasd._math.search`, traced."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _request_coupling(setting: Setting, state: HASDState, rho: Scalar, search: S
 
 
 def _next_trial(setting: Setting, state: HASDState, c: Scalar) -> tuple[HASDState, Scalar]:
-    """The next trial after a residual outside the window, and whether the search has failed; as `hasd.search.search`.
+    """The next trial after a residual outside the window, and whether the search has failed: as `hasd._math.search`.
 
     Where that returns the trial above the window, this proposes it once more, so that it need not be stored.
     """

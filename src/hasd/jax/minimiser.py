@@ -151,7 +151,7 @@ class HASD(optx.AbstractMinimiser):
     def postprocess(
         self, fn: Function, y: Tree, aux: Any, args: Any, options: Any, state: HASDState, tags: Any, result: Any
     ) -> tuple[Tree, Any, dict[str, Any]]:
-        """The auxiliary output anew, where there is one: it was that of another point."""
+        """Recompute the auxiliary output at the returned x, because the last evaluation was at y."""
         if jax.tree.leaves(aux):
             _, aux = fn(y, args)
         # optimistix itself ends a run where x is not finite, and at its limit on steps.

@@ -118,7 +118,7 @@ class EstimateTree(NamedTuple):
 
 
 class SearchTree(NamedTuple):
-    """Where the search for rho stands (`hasd.search`)."""
+    """Where the search for rho stands (`hasd._math.search`)."""
 
     low: Scalar
     high: Scalar  # once lowered, a trial whose residual was above the window
@@ -205,6 +205,6 @@ def initial_state(x0: Tree, L: Scalar | None, raise_L: bool) -> HASDState:
 
 
 def new_search(dtype: Any) -> SearchTree:
-    """A new search, in the range of `hasd.search`, or the narrower one of coarser numbers."""
+    """A new search, in the range of `hasd._math.search`, or the narrower one of coarser numbers."""
     reach = 2.0 ** (jnp.finfo(dtype).maxexp - 24)
     return SearchTree(1.0 / reach, reach)

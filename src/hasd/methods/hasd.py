@@ -30,7 +30,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from .._checks import check_flag
+from .._checks import check_flags
 from .._math.estimate import Estimate, increment, observed_smoothness
 from .._math.evaluation import Evaluation
 from .._math.geometry import unit
@@ -83,8 +83,7 @@ class HASDMethod:
 
     def __post_init__(self) -> None:
         """Refuse flags that are not True or False, and a rho that is not positive."""
-        check_flag("raise_L", self.raise_L)
-        check_flag("restart", self.restart)
+        check_flags(raise_L=self.raise_L, restart=self.restart)
         if self.rho is not None:
             object.__setattr__(self, "rho", as_scalar(self.rho, "rho", "> 0", lambda rho: rho > 0.0))
 

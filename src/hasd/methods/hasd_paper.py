@@ -24,7 +24,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from .._checks import check_word
+from .._checks import check_words
 from .._math.estimate import increment, rounding
 from .._math.geometry import dot, lift
 from .._math.search import NONFINITE_LIMIT, Ending, Found, search
@@ -54,7 +54,7 @@ class HASDPaper:
 
     def __post_init__(self) -> None:
         """Refuse an unknown search."""
-        check_word("search", self.search, SEARCHES)
+        check_words(search=(self.search, SEARCHES))
 
     def init(self, problem: Problem, start: Evaluation) -> State:
         """A_0 = 0, psi_0 = 1/2 ||x - x_0||^2."""

@@ -20,7 +20,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from .._checks import check_word
+from .._checks import check_words
 from .._math.estimate import increment
 from .base import Evaluation, Problem, State, first_state
 from .estimate_sequence import coupled_step
@@ -38,7 +38,7 @@ class LinearCoupling:
 
     def __post_init__(self) -> None:
         """Refuse unknown weights."""
-        check_word("weights", self.weights, WEIGHTS)
+        check_words(weights=(self.weights, WEIGHTS))
 
     def init(self, problem: Problem, start: Evaluation) -> State:
         """x_0 = v_0; the cuts carry no mu, which the method does not use."""

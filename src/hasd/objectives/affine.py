@@ -42,7 +42,7 @@ class AffineObjective(Objective):
 
     @abstractmethod
     def sizes(self) -> DataSizes | None:
-        """By which rounding is judged; None for an operator."""
+        """Norms of the data, from which rounding errors are estimated; None for an operator."""
 
     @quiet
     def __call__(self, x: npt.ArrayLike) -> float:
@@ -61,7 +61,7 @@ class AffineObjective(Objective):
 
     @property
     def bounded_below(self) -> bool:
-        """A ridge bounds f, and so do most losses."""
+        """True with a ridge, or if the loss is bounded below."""
         return self.ridge > 0.0 or getattr(self.loss, "bounded_below", False)
 
     def doubt(self, at: Sizes, image: float | None = None) -> Doubt | None:
@@ -188,12 +188,12 @@ class Affine(AffineObjective):
         return add_ridge(self.loss.smoothness(self.A, p), self.ridge, p, self.dimension)
 
     def sizes(self) -> DataSizes | None:
-        """By which rounding is judged; None for an operator."""
+        """Norms of the data, from which rounding errors are estimated; None for an operator."""
         return self._data.affine
 
     @quiet
     def sharpen(self, x: Vector, at: Sizes) -> tuple[float, Vector, Doubt] | None:
-        """f, its gradient and their doubt, with an image computed in longer numbers; one product, and a slow one.
+        """f, its gradient and their doubt, with the image recomputed in extended precision (one slow product).
 
         None where there are no longer numbers, for data that are not NumPy's and dense, and for losses that do not say
         what they may be off by.
