@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .. import _inputs as inputs
-from .._checks import check_flag
+from .._checks import check_flags
 from .._run.progress import open_bar
 from .._run.report import Result
 from .._run.status import Status, Stop
@@ -40,8 +40,7 @@ class Session:
 
     def __post_init__(self) -> None:
         """Refuse limits, callbacks and flags that are none; open the bar where one is wanted."""
-        check_flag("progress", self.progress)
-        check_flag("disp", self.disp)
+        check_flags(progress=self.progress, disp=self.disp)
         self.steps = inputs.count("maxiter", self.most if self.maxiter is None else self.maxiter, least=0)
         self.deadline = self.began + inputs.seconds(self.time_limit)
         if self.callback is not None:
