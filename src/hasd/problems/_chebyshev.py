@@ -167,8 +167,8 @@ def chebyshev(
         Limit on seconds.
     callback, progress, disp : optional
         ``callback(intermediate_result=...)`` is called with every row of the trace, as a Result with x, fun, lower, gap
-        and nit (the iterations so far); it ends the run by raising StopIteration.  ``progress=True`` shows a progress
-        bar (needs tqdm), and ``disp=True`` prints a summary at the end.
+        and nit (the iterations of the smoothed problem so far); it ends the run by raising StopIteration.
+        ``progress=True`` shows a progress bar (needs tqdm), and ``disp=True`` prints a summary at the end.
 
     Returns
     -------

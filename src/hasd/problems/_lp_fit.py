@@ -324,11 +324,8 @@ def _result(fit: Fit) -> Result:
     if is_open and not exact:
         message += f" The certified gap is {1.0 - lower / fun:.1e} of the value, above the tolerance."
     if not (math.isfinite(fun) and np.isfinite(x).all()):
-        fun, session.status, message = (
-            math.inf,
-            Status.NONFINITE,
-            "x or Ax - b overflows at the answer: rescale A or b.",
-        )
+        fun, session.status = math.inf, Status.NONFINITE
+        message = "x or Ax - b overflows at the answer: rescale A or b."
     return session.result(
         x=x,
         fun=fun,
