@@ -46,7 +46,7 @@ class _Linear(RegressorMixin, BaseEstimator):
     """What the two share: data in, X w + c out."""
 
     fit_intercept: bool
-    tol: float
+    gap_rtol: float
 
     def predict(self, X: Any) -> Array:
         """X w + c for every row of X."""
@@ -76,12 +76,12 @@ class _Linear(RegressorMixin, BaseEstimator):
             rows = rows / top
             A = scipy.sparse.diags_array(rows, format="csr") @ A if scipy.sparse.issparse(A) else rows[:, None] * A
             y = rows * y
-        result = solver(A, y, gap_rtol=self.tol)
+        result = solver(A, y, gap_rtol=self.gap_rtol)
         self.coef_ = result.x[: centre.size]
         self.intercept_ = float(result.x[-1] - centre @ self.coef_) if self.fit_intercept else 0.0
         self.n_iter_, self.value_, self.gap_ = int(result.nit), top * float(result.fun), top * float(result.gap)
         if not result.success:
-            short = f"within {self.gap_:.3g} of the best fit, which is not what tol asks for: {result.message}"
+            short = f"within {self.gap_:.3g} of the best fit, which is not what gap_rtol asks for: {result.message}"
             warnings.warn(f"{type(self).__name__} is {short}", ConvergenceWarning, stacklevel=3)
         return result
 
@@ -95,8 +95,8 @@ class MinimaxRegressor(_Linear):
     ----------
     fit_intercept : bool
         Whether to fit the intercept c; otherwise it is 0.
-    tol : float
-        The relative gap to certify.  If it is not reached, a ConvergenceWarning says which gap was.
+    gap_rtol : float
+        The relative gap to certify, ``gap_ / value_``.  If it is not reached, a ConvergenceWarning says which gap was.
 
     Attributes
     ----------
@@ -119,10 +119,10 @@ class MinimaxRegressor(_Linear):
     array([0.5])
     """
 
-    def __init__(self, fit_intercept: bool = True, tol: float = 1e-9) -> None:
+    def __init__(self, fit_intercept: bool = True, gap_rtol: float = 1e-9) -> None:
         """Keep the parameters."""
         self.fit_intercept = fit_intercept
-        self.tol = tol
+        self.gap_rtol = gap_rtol
 
     def fit(self, X: Any, y: Any) -> Self:
         """Fit to the rows of X and the values y."""
@@ -140,8 +140,8 @@ class LpRegressor(_Linear):
         The exponent q, at least 2.  2 is least squares; the larger q, the more the largest errors count.
     fit_intercept : bool
         Whether to fit the intercept c; otherwise it is 0.
-    tol : float
-        The relative gap to certify.  If it is not reached, a ConvergenceWarning says which gap was.
+    gap_rtol : float
+        The relative gap to certify, ``gap_ / value_``.  If it is not reached, a ConvergenceWarning says which gap was.
 
     Attributes
     ----------
@@ -163,11 +163,11 @@ class LpRegressor(_Linear):
     (array([0.4425]), True)
     """
 
-    def __init__(self, power: float = 4.0, fit_intercept: bool = True, tol: float = 1e-8) -> None:
+    def __init__(self, power: float = 4.0, fit_intercept: bool = True, gap_rtol: float = 1e-8) -> None:
         """Keep the parameters."""
         self.power = power
         self.fit_intercept = fit_intercept
-        self.tol = tol
+        self.gap_rtol = gap_rtol
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit to the rows of X and the values y; a row with weight 2 counts twice, and one with weight 0 not at all."""

@@ -86,7 +86,7 @@ def test_support_proves_the_minimax_error(data):
 def test_sparse_is_dense(make, Model, intercept, data):
     X, y = data
     X = np.where(np.random.default_rng(1).random(X.shape) < 0.4, X, 0.0)
-    dense, sparse = (Model(fit_intercept=intercept, tol=1e-11).fit(A, y) for A in (X, make(X)))
+    dense, sparse = (Model(fit_intercept=intercept, gap_rtol=1e-11).fit(A, y) for A in (X, make(X)))
     assert sparse.value_ == pytest.approx(dense.value_, rel=1e-10)
     assert error(sparse, sparse.predict(make(X)) - y) == pytest.approx(dense.value_, rel=1e-9)
     if Model is LpRegressor:  # a minimax fit to data with zeros need not be unique
@@ -111,8 +111,10 @@ def test_weights_are_repetitions(power, intercept, data):
     """Mutations: rows times w, not w^(1/q); value_ without the largest weight; rows of weight 0 kept."""
     X, y = data
     counts = np.random.default_rng(4).integers(0, 4, 80)
-    weighed = LpRegressor(power, fit_intercept=intercept, tol=1e-12).fit(X, y, sample_weight=counts)
-    repeated = LpRegressor(power, fit_intercept=intercept, tol=1e-12).fit(np.repeat(X, counts, 0), np.repeat(y, counts))
+    weighed = LpRegressor(power, fit_intercept=intercept, gap_rtol=1e-12).fit(X, y, sample_weight=counts)
+    repeated = LpRegressor(power, fit_intercept=intercept, gap_rtol=1e-12).fit(
+        np.repeat(X, counts, 0), np.repeat(y, counts)
+    )
     np.testing.assert_allclose(weighed.coef_, repeated.coef_, rtol=1e-5)
     assert weighed.value_ == pytest.approx(repeated.value_, rel=1e-11)
     assert weighed.intercept_ == pytest.approx(repeated.intercept_, rel=1e-5)
@@ -180,10 +182,18 @@ def test_names_of_features(Model, data):
         model.predict(pandas.DataFrame(X, columns=list("dcba")))
 
 
+@every_model
+def test_the_tolerance_is_the_relative_gap_that_is_certified(Model, data):
+    model = Model(gap_rtol=1e-3).fit(*data)
+    assert model.get_params()["gap_rtol"] == 1e-3 and model.gap_ <= 1e-3 * model.value_
+    with pytest.raises(TypeError, match="tol"):
+        Model(tol=1e-3)
+
+
 def test_warns_where_the_certificate_falls_short(data):
     """Mutation: no warning.  Rounding leaves a gap, and nothing certifies to 0."""
     with pytest.warns(ConvergenceWarning, match=r"LpRegressor is within .* of the best fit"):
-        LpRegressor(tol=0.0).fit(*data)
+        LpRegressor(gap_rtol=0.0).fit(*data)
 
 
 MISSING = """

@@ -30,7 +30,8 @@ def test_two_by_two_in_closed_form():
     K = np.array([[1.0, 2.0], [3.0, 5.0]])
     t = 1.0 / (1.0 + np.sqrt(6.0 / 5.0))
     res = balance(K, [1.0, 1.0], [1.0, 1.0], error_tol=1e-14)
-    assert res.success and res.status == 0
+    assert res.success and res.status == 0 and res.message == "Converged: the sums are within the tolerance."
+    assert repr(res.matrix) == "<matrix of shape (2, 2): matrix() computes it>"
     np.testing.assert_allclose(res.matrix(), [[t, 1 - t], [1 - t, t]], atol=1e-13)
     np.testing.assert_allclose(res.row[:, None] * K * res.column, res.matrix(), rtol=1e-13)
 
@@ -91,12 +92,13 @@ def test_no_scaling_is_proved_also_where_a_limit_came_first():
     assert res.status == Status.UNBOUNDED.code and res.message.startswith("No scaling exists")
 
 
-def test_a_scaling_in_the_limit_is_told():
+def test_sums_that_can_only_be_approached_are_told():
     res = balance(np.triu(np.ones((4, 4))), np.ones(4), np.ones(4))
     np.testing.assert_allclose(res.matrix(), np.eye(4), atol=1e-7)
-    assert res.success and "exists only in the limit" in res.message
-    assert "limit" not in balance(np.ones((4, 4)), np.ones(4), np.ones(4)).message
-    assert "limit" not in balance(np.kron(np.eye(2), [[1.0, 2.0], [3.0, 4.0]]), np.ones(4), np.ones(4)).message
+    assert res.success and "The sums can be approached but not attained: all entries of row" in res.message
+    assert res.message.endswith("so all other entries of these columns would have to be 0.")
+    assert "approached" not in balance(np.ones((4, 4)), np.ones(4), np.ones(4)).message
+    assert "approached" not in balance(np.kron(np.eye(2), [[1.0, 2.0], [3.0, 4.0]]), np.ones(4), np.ones(4)).message
 
 
 def test_sums_that_differ_by_less_than_tol_are_equal():
@@ -159,6 +161,15 @@ def test_an_empty_row_that_must_have_a_sum():
             assert not res.success and res.status == Status.UNBOUNDED.code and res.npass == 0
     left = balance([[1.0, 0.0], [1.0, 1.0]], [1.0, 1.0], [0.0, 2.0])  # row 0 loses its only column
     assert left.message.startswith("No scaling exists: row 0")
+
+
+@pytest.mark.parametrize("tol", [0.5, 1.0, 1.5, 2.0, 3.0])
+def test_status_and_success_agree_where_a_row_is_empty(tol):
+    """Scalings of 0 leave all rows and all columns at 0, which is an error of 2.  Mutation: an error of 1."""
+    res = balance([[1.0, 1.0], [0.0, 0.0]], [1.0, 1.0], [1.0, 1.0], error_tol=tol)
+    assert not res.matrix().any() and res.fun == 2.0 and res.lower <= res.fun
+    assert res.success == (res.fun <= tol) and res.status == (0 if res.success else Status.UNBOUNDED.code)
+    assert res.message.endswith("No scaling exists: row 1 is to sum to 1, but has no entries.")
 
 
 def test_entries_of_every_size_and_scalings_beyond_floating_point():

@@ -9,6 +9,7 @@ import pytest
 import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator, aslinearoperator
 
+import hasd
 from hasd.problems import _lp_fit as lp
 from hasd.problems import _lp_spaces as lp_spaces
 from hasd.problems._lp_fit import lp_fit
@@ -30,7 +31,7 @@ def test_planted_optimum(q, kind, route):
     """Mutations: H^-1 for the metric; the bound's u not divided by its q*-norm; s = 1 (q = 100 underflows)."""
     A, b, x, best = planted(120, 6, q)
     fit = lp_fit(KINDS[kind](A), b, q)
-    assert fit.success and fit.status == 0 and fit.power == q
+    assert fit.success and fit.status == hasd.Status.GAP.code and fit.power == q
     assert fit.lower <= best * (1 + 1e-14) and best <= fit.fun * (1 + 1e-14)
     assert 0.0 <= fit.gap == fit.fun - fit.lower <= 1e-8 * fit.fun
     assert fit.fun == pytest.approx(value(A @ fit.x - b, q), rel=1e-14)

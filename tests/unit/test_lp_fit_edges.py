@@ -7,6 +7,10 @@ import pytest
 import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator, aslinearoperator
 
+from hasd._math.doubt import Sizes
+from hasd._run.status import Status
+from hasd.objectives.affine import Affine
+from hasd.objectives.losses import PowerLoss
 from hasd.problems import _lp_spaces as lp_spaces
 from hasd.problems._lp_fit import lp_fit
 from planted import every_power, planted, value
@@ -48,7 +52,7 @@ def test_degenerate(name, q, route):
     assert np.isfinite(fit.x).all()
     assert fit.fun == pytest.approx(best ** (1 / q), rel=1e-9, abs=1e-11)
     assert 0.0 <= fit.lower <= fit.fun
-    assert ("exact" in fit.message) == (best == 0.0)
+    assert ("exact" in fit.message) == (best == 0.0) and fit.status == Status.GAP.code
     assert fit.nit < 200
 
 
@@ -205,3 +209,58 @@ def test_no_columns_that_count_and_a_tolerance_of_zero():
     """Mutation: the stages of an empty factor."""
     fit = lp_fit(np.zeros((3, 2)), [1.0, 2.0, 2.0], 100, gap_rtol=0.0)
     assert not fit.success and fit.status == 2 and fit.gap <= 1e-13 * fit.fun and "1.0e+00" not in fit.message
+
+
+def test_an_operator_that_returns_its_own_buffer_is_fitted_as_its_matrix_is(route):
+    """SciPy's default product with a matrix keeps views of that buffer.  Mutation: apply(A, np.eye(d))."""
+    rng = np.random.default_rng(0)
+    A, b, rooms = rng.standard_normal((30, 4)), rng.standard_normal(30), (np.empty(30), np.empty(4))
+    forth, back = (
+        lambda v, M=M, room=room: np.matmul(M, v.ravel(), out=room) for M, room in zip((A, A.T), rooms, strict=True)
+    )
+    reused = LinearOperator(A.shape, matvec=forth, rmatvec=back, dtype=float)
+    fit, same = lp_fit(reused, b, 4), lp_fit(A, b, 4)
+    assert fit.success and fit.fun == pytest.approx(same.fun, rel=1e-9) and fit.lower <= same.fun * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array, sp.csc_array])
+def test_rounding_is_judged_by_the_data_that_a_stage_computes_with(kind):
+    """Columns divided by D, b by size.  Mutation: the sizes of A and b as given."""
+    rng = np.random.default_rng(1)
+    A, b, c = rng.standard_normal((60, 3)) * [1e-9, 1.0, 1e9], rng.standard_normal(60), rng.standard_normal(3)
+    data = lp_spaces.ScaledFit(kind(A), b)
+    stage = lp_spaces.LpColumns(data).objective(PowerLoss(4), 1e-3)
+    plain = Affine(PowerLoss(4), A / data.D, b / 1e-3)
+    assert stage.sizes() == pytest.approx(plain.sizes(), rel=1e-14)
+    at = Sizes(f=plain(c), g=1.0, x=1.0, top=1.0, d=3, eps=2.0**-52)
+    assert stage.doubt(at) == pytest.approx(plain.doubt(at), rel=1e-12)
+
+
+def test_a_stage_is_sharpened_in_its_own_coordinates():
+    """Mutation: A c in place of A D^-1 c."""
+    rng = np.random.default_rng(2)
+    A, b, c = rng.standard_normal((60, 3)) * [1e-9, 1.0, 1e9], rng.standard_normal(60), rng.standard_normal(3)
+    stage = lp_spaces.LpColumns(lp_spaces.ScaledFit(A, b)).objective(PowerLoss(4), 1e-3)
+    sharp = stage.sharpen(c, Sizes(f=stage(c), g=1.0, x=1.0, top=1.0, d=3, eps=2.0**-52))
+    if sharp is not None:  # longdouble may be no longer than float64
+        value, g = stage.value_and_grad(c)
+        assert sharp[0] == pytest.approx(value, rel=1e-12)
+        np.testing.assert_allclose(sharp[1], g, rtol=1e-9)
+
+
+@pytest.mark.parametrize("q", [2.0, 4.0])
+def test_the_method_is_the_one_that_ran(q):
+    """Least squares by a factorisation takes no iterations.  Mutation: "hasd-subspace" from the start."""
+    A, b, _, _ = planted(60, 3, q)
+    fit = lp_fit(A, b, q)
+    assert fit.success and fit.method == ("least-squares" if fit.nit == 0 else "hasd-subspace")
+    assert (fit.nit == 0) == (q == 2.0)
+
+
+def test_a_callback_that_ends_a_fit_is_told_with_the_gap_that_is_left():
+    def stop(intermediate_result):
+        raise StopIteration
+
+    A, b, _, _ = planted(60, 3, 4.0)
+    fit = lp_fit(A, b, 4, callback=stop)
+    assert fit.status == Status.CALLBACK.code and not fit.success and "certified gap is 1.0e+00" in fit.message

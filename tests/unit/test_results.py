@@ -119,18 +119,53 @@ CALLED = {
 
 @pytest.mark.parametrize("solver", CALLED)
 def test_a_callback_sees_every_row_of_the_trace_and_can_end_the_run(solver):
+    """Mutation: the row of the trace for nit."""
     rows = []
     whole = CALLED[solver](callback=lambda intermediate_result: rows.append(intermediate_result))
-    assert len(rows) == len(whole.trace["fun"]) >= 2 and [row.nit for row in rows] == list(range(len(rows)))
-    assert [row.fun for row in rows][-1] == pytest.approx(whole.fun, rel=1e-3, abs=1e-6)
+    assert len(rows) == len(whole.trace["fun"]) >= 2 and [row.fun for row in rows] == whole.trace["fun"].tolist()
+    assert all(isinstance(row, hasd.Result) for row in rows)
+    assert [row.gap for row in rows] == [math.inf if solver == "transport" else row.fun - row.lower for row in rows]
+    assert rows[-1].fun == pytest.approx(whole.fun, rel=1e-3, abs=1e-6)
+    counts = [row.nit for row in rows]
+    assert counts == sorted(counts) and counts[0] == 0 and counts[-1] == whole.nit > 0
+    seen = []
 
     def stop(intermediate_result):
-        if intermediate_result.nit == 1:
+        seen.append(intermediate_result)
+        if len(seen) == 2:
             raise StopIteration
 
     early = CALLED[solver](callback=stop)
     assert early.status == hasd.Status.CALLBACK.code and not early.success and len(early.trace["fun"]) == 2
-    assert early.lower <= early.fun and "StopIteration" in early.message
+    assert early.lower <= early.fun and early.nit == seen[1].nit and "StopIteration" in early.message
+
+
+@pytest.mark.parametrize(("solver", "norm"), [("chebyshev", np.inf), ("lp_fit", 30)])
+def test_a_callback_of_a_fit_gets_the_point_that_its_value_belongs_to(solver, norm):
+    rows = []
+    whole = CALLED[solver](callback=lambda intermediate_result: rows.append(intermediate_result))
+    for row in rows:
+        assert row.fun == pytest.approx(np.linalg.norm(A @ row.x - b, norm), rel=1e-12)
+    assert np.array_equal(rows[-1].x, whole.x)
+
+
+def test_a_callback_of_transport_gets_potentials_from_which_a_run_can_start():
+    masses, points = np.array([1e-30, 1.0, 1.0, 2.0]), []  # the first column is too light for the steps
+    C, told = np.abs(A[:4] @ A[4:8].T), {"reg": 0.01, "error_tol": 1e-9}
+    whole = hasd.transport(
+        C, np.ones(4), masses, callback=lambda intermediate_result: points.append(intermediate_result.x), **told
+    )
+    heavy = [0, 1, 2, 3, 5, 6, 7]
+    np.testing.assert_allclose(points[-1][heavy], whole.x[heavy], atol=1e-9)
+    assert points[-1][4] == -np.inf and hasd.transport(C, np.ones(4), masses, x0=points[-1], **told).nit <= 2
+
+
+@pytest.mark.parametrize("solver", CALLED)
+@pytest.mark.parametrize("flag", ["progress", "disp"])
+@pytest.mark.parametrize("value", ["yes", 1, None])
+def test_flags_are_true_or_false(solver, flag, value):
+    with pytest.raises(TypeError, match=f"{flag} must be True or False, got"):
+        CALLED[solver](**{flag: value})
 
 
 @pytest.mark.parametrize("solver", CALLED)

@@ -39,6 +39,7 @@ from ._session import Session
 
 TIE = {**SAME, "float64": 1e-12}
 """Sums of sets of numbers of this type are equal within this share of the mass."""
+MESSAGES = {Status.CONVERGED: "Converged: the sums are within the tolerance."}
 WATCH = 25
 """Steps between two looks for a proof that no scaling exists."""
 
@@ -70,9 +71,10 @@ def balance(
     maxiter, time_limit : optional
         Limits on steps (10000 if no limit is given) and seconds.
     callback, progress, disp : optional
-        ``callback(intermediate_result=...)`` is called with every row of the trace; it ends the run by raising
-        StopIteration.  ``progress=True`` shows a progress bar (needs tqdm), and ``disp=True`` prints a summary at the
-        end.
+        ``callback(intermediate_result=...)`` is called with every row of the trace, as a Result with fun, lower, gap
+        and nit (the steps so far); it ends the run by raising StopIteration.  If the sizes of K's entries differ by a
+        factor above exp(100), the first steps are for powers of K, and fun is the error there.  ``progress=True`` shows
+        a progress bar (needs tqdm), and ``disp=True`` prints a summary at the end.
 
     Returns
     -------
@@ -97,7 +99,8 @@ def balance(
     sums = Marginals.of(matrix.shape, r=r, c=c)
     problem = Balance(sums.cut(matrix), sums, inputs.number("error_tol", error_tol, least=0.0))
     obstacle = problem.evident_obstacle()
-    with Session("balance", ("npass", "fun"), MAXITER, maxiter, time_limit, callback, progress, disp) as session:
+    limits = (MAXITER, maxiter, time_limit)
+    with Session("balance", ("npass", "fun"), MESSAGES, *limits, callback, progress, disp) as session:
         end, found = (None, obstacle) if obstacle is not None else problem.solve(session)
     return _result(problem, K, end, found, session)
 
@@ -165,7 +168,7 @@ class Balance:
         dual, regs = self.dual(), stages(1.0, span, 0.0)
 
         def record(dual: SemiDual, before: float, state: State) -> None:
-            session.note(before + dual.passes, state.grad_norm)
+            session.note(before + dual.passes, state.grad_norm, nit=session.nit + state.iteration)
             due = state.iteration > 0 and state.iteration % WATCH == 0
             if due and self.obstacle(column_potentials(dual, state.x)).impossible:
                 raise Stop(Status.UNBOUNDED)
@@ -209,8 +212,8 @@ class Balance:
         tied = np.flatnonzero((short >= -self.tie) & (between > 0))
         if tied.size:
             words = self._words(high <= tied[0], rank <= tied[0], "the same")
-            vanish = "so that the entries of other rows there must go to 0"
-            return Obstacle(False, f"A scaling exists only in the limit: {words}, {vanish}.", lower)
+            vanish = "so all other entries of these columns would have to be 0"
+            return Obstacle(False, f"The sums can be approached but not attained: {words}, {vanish}.", lower)
         if short[k] > TIE["float64"]:
             words = self._words(high <= k, rank <= k, "only")
             return Obstacle(False, f"No scaling comes closer than {2.0 * short[k]:.1e}: {words}.", lower)
@@ -269,16 +272,18 @@ class BalancedMatrix:
 
     def __repr__(self) -> str:
         """How to get it."""
-        return f"<matrix of shape {np.shape(self.K)}: call it>"
+        return f"<matrix of shape {np.shape(self.K)}: matrix() computes it>"
 
 
 @quiet
 def _result(problem: Balance, K: Any, end: Solution | None, obstacle: Obstacle, session: Session) -> Result:
-    """The result; without scalings where the run did not start (end is None)."""
-    error, nit, npass = (1.0, 0, 0) if end is None else (end.error + problem.mismatch, end.nit, end.npass)
+    """The result; scalings of 0, and sums of 0, where the run did not start (end is None)."""
+    one, other = problem.sums.totals
+    error, npass = (1.0 + other / one, 0) if end is None else (end.error + problem.mismatch, end.npass)
     session.status = Status.UNBOUNDED if obstacle.impossible or end is None else end.status
-    said = session.status.message.replace("the gradient's dual norm is", "the sums are")
-    session.message = f"{'' if obstacle.impossible else said} {obstacle.words}".strip()
+    if error <= problem.tol:
+        session.status = Status.CONVERGED
+    said = "" if session.status is Status.UNBOUNDED else session.message
     log_row, log_column = problem.logarithms(end)
     return session.result(
         x=np.concatenate((log_row, log_column)),
@@ -289,9 +294,8 @@ def _result(problem: Balance, K: Any, end: Solution | None, obstacle: Obstacle, 
         matrix=BalancedMatrix(K, log_row, log_column),
         fun=error,
         lower=min(obstacle.lower, error),
-        success=error <= problem.tol,
+        message=f"{said} {obstacle.words}".strip(),
         method="hasd-newton",
-        nit=nit,
         nprod=npass,
         npass=npass,
     )

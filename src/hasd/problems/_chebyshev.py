@@ -11,7 +11,8 @@ Guarantee.  `lower` <= min f for the numbers A and b are, all rounding charged, 
             rounding there is not charged, and where it takes `fun` below the minimum `lower` goes with it.  No answer
             is worse than the least squares it began with, or any point after.  The exchange ends: idle rows are let go
             only after a program whose value has risen.  Columns that depend on others to rounding get 0 where A is
-            dense; `lower` ignores those that w is orthogonal to but for the last digits of A: the message says so.
+            dense; `lower` ignores those that w is orthogonal to but for the last digits of A: the message then says
+            how many columns it is for.
 Reference.  Cheney (1966), chapter 2, for the exchange; Barrodale & Phillips (1975) for the linear program.
 
 >>> import numpy as np
@@ -86,12 +87,13 @@ class Exchange:
     certificate: MinimaxBound
     tol: float  # the relative gap to reach
     session: Session
+    unit: Vector | None = None  # what the columns of A were multiplied by
     upper: float = math.inf
     y: Vector = field(init=False)  # the best point, in coordinates
     x: Vector = field(init=False)
     r: Vector = field(init=False)  # its residuals
-    nit: int = 0  # iterations of the smoothed problem
     nlp: int = 0
+    exact: bool = False  # whether the residuals are no larger than rounding errors
 
     @property
     def lower(self) -> float:
@@ -107,9 +109,13 @@ class Exchange:
             self.upper, self.x, self.y, self.r = upper, x, y, r
         return r
 
+    def answer(self) -> Vector:
+        """The best x for the columns as they were given."""
+        return self.x * (1.0 if self.unit is None else self.unit)
+
     def note(self) -> None:
         """A row of the trace."""
-        self.session.note(self.upper, self.lower)
+        self.session.note(self.upper, self.lower, x=self.answer())
 
     @property
     def gap(self) -> float:
@@ -160,9 +166,9 @@ def chebyshev(
     time_limit : float, optional
         Limit on seconds.
     callback, progress, disp : optional
-        ``callback(intermediate_result=...)`` is called with every row of the trace; it ends the run by raising
-        StopIteration.  ``progress=True`` shows a progress bar (needs tqdm), and ``disp=True`` prints a summary at the
-        end.
+        ``callback(intermediate_result=...)`` is called with every row of the trace, as a Result with x, fun, lower, gap
+        and nit (the iterations of the smoothed problem so far); it ends the run by raising StopIteration.
+        ``progress=True`` shows a progress bar (needs tqdm), and ``disp=True`` prints a summary at the end.
 
     Returns
     -------
@@ -186,12 +192,13 @@ def chebyshev(
             wanted = f"entries below {HUGE:g} in size, whose squares can be computed"
             raise ValueError(f"{name} must have {wanted}; rescale it")
     tol = inputs.number("gap_rtol", gap_rtol, least=0.0)
-    with Session("chebyshev", ("fun", "lower"), ROUNDS, maxiter, time_limit, callback, progress, disp) as session:
+    limits = (ROUNDS, maxiter, time_limit)
+    with Session("chebyshev", ("fun", "lower"), MESSAGES, *limits, callback, progress, disp) as session:
         unit = _units(A)
         coordinates = Coordinates.of(A if unit is None else scale_columns(A, unit))
-        search = Exchange(coordinates, b, MinimaxBound(coordinates, b), tol, session)
+        search = Exchange(coordinates, b, MinimaxBound(coordinates, b), tol, session, unit)
         session.status = _fit(search)
-    return _answer(search, unit)
+    return _result(search)
 
 
 def _units(A: Matrix) -> Vector | None:
@@ -209,7 +216,7 @@ def _fit(search: Exchange) -> Status:
         search.look(np.zeros(rank))
     search.note()
     if search.upper <= 1e-3 * abs(b[top]) and np.all(np.abs(search.r) <= search.roundings()):
-        search.session.message = "Exact fit: every residual is rounding."
+        search.exact = True
         return Status.GAP
     if rank > 0:
         _smooth(search)
@@ -232,7 +239,7 @@ def _smooth(search: Exchange) -> None:
         objective = SymmetricSoftmax(Q, -search.r[which] / scale, alpha=alpha)
         start = np.zeros(search.coordinates.rank)
         res = minimize(objective, start, tol=1e-2, maxiter=500, time_limit=left, trace=False)
-        search.nit += res.nit
+        search.session.nit += res.nit
         search.look(search.y + scale * res.x)
         search.note()
 
@@ -269,11 +276,11 @@ def _exchange(search: Exchange) -> Status:
         new = programs.signed_rows(there, more[np.abs(there[more]) > value])
         new = new[~np.isin(new, signed)]
         many = not centred and rank <= programs.WIDEST and not found.is_unique(box)
-        if not new.size and np.abs(found.step).max() > programs.EDGE * box:  # with scaled columns the box is a guess
-            box *= 10.0
+        if not new.size and np.abs(found.step).max() > programs.EDGE * box:
+            box *= 10.0  # BOX is proved for orthonormal columns; a solution for scaled ones may be outside
         elif not new.size and not (centred and stalled < STALLS):
             return Status.GAP if search.met or search.closed_to_rounding else Status.PRECISION
-        elif not new.size:  # the centre adds no rows: a vertex may
+        elif not new.size:  # the centre violates no other row, but a vertex may
             centred, many, stalled = False, False, stalled + 1
         centred = centred or (many and stalled < STALLS)
         if signed.size > MOST * rank and rising and not centred:
@@ -306,25 +313,28 @@ def _judge_optimum(search: Exchange, which: Vector, found: programs.Vertex) -> V
 MESSAGES = {
     Status.GAP: "Converged: no x does better by more than the tolerance.",
     Status.MAXITER: "Maximum number of linear programs reached.",
-    Status.PRECISION: "No further progress is possible: the rest of the gap is rounding, or the solver's tolerance.",
+    Status.PRECISION: "No further progress is possible: the remaining gap is within rounding or within the tolerance "
+    "of the linear-programming solver.",
 }
 
 
-def _answer(search: Exchange, unit: Vector | None) -> Result:
+def _result(search: Exchange) -> Result:
     """The result; all its fields belong to the same x."""
     certificate, session, d = search.certificate, search.session, search.coordinates.A.shape[1]
     order = np.argsort(certificate.active, kind="stable")
     active, counted = certificate.active[order], certificate.columns_counted
     rank = np.count_nonzero(counted < search.coordinates.rank)
-    message = session.message or MESSAGES.get(session.status, session.status.message)
+    message = "Exact fit: the residuals are no larger than rounding errors." if search.exact else session.message
     if session.status is Status.GAP and search.lower > 0.0 and not search.met:
-        message = f"Converged to rounding: the gap of {search.gap:.2g} is within the rounding of Ax."
-    if counted.size < d:
-        message += f" Up to rounding, {counted.size} of the {d} columns of A span the others; the bound ignores those."
+        message = f"Converged: the gap of {search.gap:.2g} is no larger than the rounding errors of Ax."
+    if 0 < counted.size < d and search.lower > 0.0:
+        message += f" {counted.size} of the {d} columns of A are independent up to rounding; "
+        message += "the lower bound holds for combinations of these."
     if rank < counted.size:
-        message += f" {counted.size - rank} of the {d} columns of A are too near to others and get the coefficient 0."
+        depend = "depend on others up to rounding and get the coefficient 0"
+        message += f" {counted.size - rank} of the {d} columns of A {depend}."
     return session.result(
-        x=search.x if unit is None else search.x * unit,
+        x=search.answer(),
         fun=search.upper,
         lower=search.lower,
         active=active,
@@ -334,7 +344,6 @@ def _answer(search: Exchange, unit: Vector | None) -> Result:
         rank=rank,
         message=message,
         method="exchange",
-        nit=search.nit,
         nprod=search.coordinates.nprod,
         nlp=search.nlp,
     )

@@ -61,9 +61,7 @@ PASSES = 3
 BLUR = 8.0
 """Roundings charged for a sum, as in ``hasd.objectives._dual``."""
 TRACE = ("power", "fun", "lower", "nprod")
-EXACT = "Converged: the fit is exact, Ax = b up to rounding."
-CERTIFIED = "Converged: the certified gap is within the tolerance."
-SHORT = "{} The certified gap is {:.1e} of the value, above the tolerance."
+MESSAGES = {Status.GAP: "Converged: the certified gap is within the tolerance."}
 
 
 @quiet
@@ -100,9 +98,9 @@ def lp_fit(
         Limits on the iterations of all stages together (10000 by default) and on seconds.  The time is checked between
         products; the certificate of the point reached is still computed.
     callback, progress, disp : optional
-        ``callback(intermediate_result=...)`` is called with every row of the trace; it ends the run by raising
-        StopIteration.  ``progress=True`` shows a progress bar (needs tqdm), and ``disp=True`` prints a summary at the
-        end.
+        ``callback(intermediate_result=...)`` is called with every row of the trace, as a Result with x, fun, lower, gap
+        and nit (the iterations so far); it ends the run by raising StopIteration.  ``progress=True`` shows a progress
+        bar (needs tqdm), and ``disp=True`` prints a summary at the end.
 
     Returns
     -------
@@ -124,11 +122,11 @@ def lp_fit(
     """
     q = inputs.number("power", power, least=2.0)
     tol = inputs.number("gap_rtol", gap_rtol, least=0.0)
-    data, size = _scale_data(A, b)
-    with Session("lp_fit", TRACE, 10_000, maxiter, time_limit, callback, progress, disp) as session:
+    with Session("lp_fit", TRACE, MESSAGES, 10_000, maxiter, time_limit, callback, progress, disp) as session:
+        data, size = _scale_data(A, b)
         fit = Fit(data, space_of(data), q, tol, session, size)
-        session.status, session.message = _solve(fit)
-    return _answer(fit)
+        session.status = _solve(fit)
+    return _result(fit)
 
 
 class LpPoint(NamedTuple):
@@ -153,9 +151,9 @@ class Fit:
     lower: float = 0.0
     u: Vector = field(default_factory=lambda: np.zeros(0))  # whose bound that is
     charges: float = 0.0  # what was taken off the last bound
-    nit: int = 0
+    exact: bool = False  # whether Ax = b up to rounding
     nfev: int = 0
-    method: str = "hasd-subspace"
+    method: str = "least-squares"  # until a stage is run
 
     def __post_init__(self) -> None:
         """Start from x = 0."""
@@ -165,12 +163,12 @@ class Fit:
         """Go on minimising f, within what is left of the limits."""
         before = 0 if state is None else state.iteration
         limits: dict[str, Any] = {"tol": tol, "gtol": gtol, "time_limit": self.session.left}
-        limits["maxiter"] = before + self.session.steps - self.nit
+        limits["maxiter"] = before + self.session.steps - self.session.nit
         start = y if state is None else state.origin
         result = minimize(f, start, method=self.space.method, trace=False, resume=state, **limits)
-        self.nit += result.nit - before
+        self.session.nit += result.nit - before
         self.nfev += result.nfev
-        self.data.nprod += result.nprod + 2 * result.nrecord  # those for the record were made, too
+        self.data.nprod += result.nprod + 2 * result.nrecord  # the evaluations for the record took products, too
         self.method = result.method
         return result
 
@@ -183,9 +181,14 @@ class Fit:
             self.best = seen
         return seen
 
+    def x(self) -> Vector:
+        """The best point in the units of the data."""
+        return self.best.c * self.size / self.data.D * self.data.lift
+
     def note(self, power: float) -> None:
         """A row of the trace."""
-        self.session.note(power, self.best.fun * self.size, self.lower * self.size, self.data.nprod)
+        fun, lower = self.best.fun * self.size, self.lower * self.size
+        self.session.note(power, fun, lower, self.data.nprod, x=self.x())
 
     def least_gradient(self, power: float, size: float) -> float:
         """The size of gradient that rounding explains: that of Ax - b over size, times the curvature power - 1."""
@@ -200,7 +203,8 @@ class Fit:
         zeta = seen.z / seen.fun
         root = np.abs(zeta) ** (0.5 * self.q - 1.0)
         self.charges = self._bound(seen, root * self.space.leftover(root, root * zeta, 1e-3 * self.tol))
-        if self.gap > max(self.tol, self.space.loose) and not self.charged:  # cruder, but without weights to lose
+        if self.gap > max(self.tol, self.space.loose) and not self.is_mostly_rounding:
+            # Without weights the bound is cruder, but no weight is lost to rounding.
             self._bound(seen, self.space.leftover(None, root * root * zeta, 0.0))
         return self.gap
 
@@ -210,7 +214,7 @@ class Fit:
         return (self.best.fun - self.lower) / self.best.fun
 
     @property
-    def charged(self) -> bool:
+    def is_mostly_rounding(self) -> bool:
         """Whether that gap is mostly charges for rounding: then a better point gains nothing."""
         return self.charges >= 0.9 * self.gap * self.best.fun
 
@@ -237,18 +241,19 @@ class Fit:
         return BLUR * self.data.precision * float(np.abs(u) @ self.data.magnitude(seen.c)) + left * distance
 
 
-def _solve(fit: Fit) -> tuple[Status, str]:
+def _solve(fit: Fit) -> Status:
     """Least squares, the stages, and the last one until its certificate is good enough; why it ended."""
     y = fit.space.start(lambda f, y, tol, gtol: fit.descend(f, y, tol, gtol).x)
     seen = fit.look(y)
     fit.note(2.0)
     if fit.best.fun <= fit.rounding():
-        return Status.CONVERGED, EXACT
+        fit.exact = True
+        return Status.GAP
     if (y.size == 0 or fit.q == 2.0) and fit.certify(seen) <= fit.tol:
         fit.note(fit.q)
-        return Status.CONVERGED, CERTIFIED
+        return Status.GAP
     if y.size == 0:
-        return Status.PRECISION, SHORT.format(Status.PRECISION.message, fit.gap)
+        return Status.PRECISION
     power = 4.0
     while power < fit.q:
         size = Lp(power).norm(seen.z)
@@ -260,7 +265,7 @@ def _solve(fit: Fit) -> tuple[Status, str]:
     return _finish(fit, y, seen.fun)
 
 
-def _finish(fit: Fit, y: Vector, size: float) -> tuple[Status, str]:
+def _finish(fit: Fit, y: Vector, size: float) -> Status:
     """The last stage: the gap falls with the square of the gradient, from which the next tolerance follows."""
     f = fit.space.objective(SquareLoss() if fit.q == 2.0 else PowerLoss(fit.q), size)
     least = fit.least_gradient(fit.q, size)
@@ -271,12 +276,12 @@ def _finish(fit: Fit, y: Vector, size: float) -> tuple[Status, str]:
         gap = fit.certify(fit.look(y * size))
         fit.note(fit.q)
         if gap <= fit.tol:
-            return Status.CONVERGED, CERTIFIED
-        if status is not Status.CONVERGED or gtol <= least or fit.charged:  # gtol <= least: the gradient is rounding
+            return Status.GAP
+        # A gradient of the size `least` is rounding.
+        if status is not Status.CONVERGED or gtol <= least or fit.is_mostly_rounding:
             break
         gtol = max(norm2(result.jac) * min(max(0.5 * math.sqrt(fit.tol / gap), 1e-3), 0.3), least)
-    status = Status.PRECISION if status is Status.CONVERGED else status
-    return status, SHORT.format(status.message, fit.gap)
+    return Status.PRECISION if status is Status.CONVERGED else status
 
 
 def _scale_data(A: Matrix, b: npt.ArrayLike) -> tuple[ScaledFit, float]:
@@ -292,7 +297,7 @@ def _scale_data(A: Matrix, b: npt.ArrayLike) -> tuple[ScaledFit, float]:
 def _answer_point(fit: Fit) -> tuple[Vector, Vector]:
     """x in the units of the data, the shortest where there are many, and its residuals."""
     data = fit.data
-    x, b = fit.best.c * fit.size / data.D * data.lift, data.b * fit.size
+    x, b = fit.x(), data.b * fit.size
     residual = apply(data.given, x) - b
     data.nprod += 1
     short = fit.space.shortest_solution(x, data.D / data.lift)
@@ -305,24 +310,27 @@ def _answer_point(fit: Fit) -> tuple[Vector, Vector]:
     return x, residual
 
 
-def _answer(fit: Fit) -> Result:
+def _result(fit: Fit) -> Result:
     """The result in the units of the data; the value, and success, are those of the x handed back."""
     session = fit.session
     x, residual = _answer_point(fit)
     fun = Lp(fit.q).norm(residual)
     lower = min(fit.lower * fit.size, fun)
-    open_again = session.message == CERTIFIED and fun - lower > fit.tol * fun
-    if open_again or (session.message == EXACT and fun > 4.0 * fit.rounding() * fit.size):
-        # x may have lost digits to underflow.
-        session.status, session.message = Status.PRECISION, SHORT.format(Status.PRECISION.message, 1.0 - lower / fun)
+    # x may have lost digits to underflow.
+    exact, is_open = fit.exact and fun <= 4.0 * fit.rounding() * fit.size, fun - lower > fit.tol * fun
+    if session.status is Status.GAP and is_open and not exact:
+        session.status = Status.PRECISION
+    message = "Converged: the fit is exact, Ax = b up to rounding." if exact else session.message
+    if is_open and not exact:
+        message += f" The certified gap is {1.0 - lower / fun:.1e} of the value, above the tolerance."
     if not (math.isfinite(fun) and np.isfinite(x).all()):
-        fun = math.inf
-        session.status, session.message = Status.NONFINITE, "x or Ax - b overflows at the answer: rescale A or b."
+        fun, session.status = math.inf, Status.NONFINITE
+        message = "x or Ax - b overflows at the answer: rescale A or b."
     return session.result(
         x=x,
         fun=fun,
         lower=lower,
-        nit=fit.nit,
+        message=message,
         nfev=fit.nfev,
         nprod=fit.data.nprod,
         method=fit.method,

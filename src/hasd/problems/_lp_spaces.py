@@ -11,6 +11,7 @@ import copy
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import cache, partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,6 +19,8 @@ import scipy.linalg
 import scipy.sparse.linalg
 from scipy.sparse.linalg import LinearOperator, aslinearoperator, lsmr
 
+from .._math.arrays import largest_size
+from .._math.doubt import Doubt, Sizes
 from .._math.evaluation import Evaluation
 from .._math.geometry import norm2
 from .._run.problem import Problem
@@ -26,6 +29,7 @@ from ..methods.hasd_subspace import HASDSubspace, SubspaceState
 from ..objectives._images import Basis
 from ..objectives._loss import Loss
 from ..objectives._operators import Matrix, Vector, apply, is_single, is_sparse
+from ..objectives._sizes import DataSizes, MatrixSizes
 from ..objectives.affine import Affine
 from ..objectives.losses import SquareLoss
 from ._matrices import as_dense, blocks, largest_in_columns, magnitude, pivoted_qr, power_of_two, scale_columns
@@ -61,13 +65,15 @@ class ScaledFit(Affine):
         self.given, products = A, 0
         if isinstance(A, LinearOperator):
             products = A.shape[1] if _can_factor(A) else 1
-            A = apply(A, np.eye(A.shape[1])) if _can_factor(A) else A
+            # One product at a time, each copied: the operator may return the same buffer every time.
+            A = np.column_stack([apply(A, unit) for unit in np.eye(A.shape[1])]) if _can_factor(A) else A
         D = np.minimum(column_sizes(A), 2.0**1023)
         self.lift = np.ones_like(D) if isinstance(A, LinearOperator) else np.clip(D, 1.0 / FAR, FAR) / D
         if np.any(self.lift != 1.0):
             A = scale_columns(A, self.lift)
         super().__init__(SquareLoss(), A, b)
         self.D, self.nprod = D * self.lift, products
+        self.row_sizes = cache(partial(row_sizes, A, self.D))  # the objectives of all stages share it
 
     @property
     def precision(self) -> float:
@@ -83,6 +89,15 @@ class ScaledFit(Affine):
         """D^-1 A^T u; one product."""
         self.nprod += 1
         return apply(self._AT, u) / self.D
+
+    def sizes(self) -> DataSizes | None:
+        """Those of A D^-1 and b; None for an operator."""
+        rows = self.row_sizes()
+        return None if rows is None else rows._replace(largest=largest_size(self.b))
+
+    def sharpen(self, x: Vector, at: Sizes) -> tuple[float, Vector, Doubt] | None:
+        """With an image computed in longer numbers, which takes A as it is."""
+        return super().sharpen(x / self.D, at)
 
     def magnitude(self, c: Vector) -> Vector:
         """|A| |x| + |b|, row by row; one product.  The rows of an operator cannot be seen: |Ax| + |b| stands for it."""
@@ -238,6 +253,14 @@ def _has_dependent_columns(data: ScaledFit) -> bool:
 def space_of(data: ScaledFit) -> LpColumns | Factored:
     """Factored where that is affordable, or there is no other way."""
     return Factored.of(data) if _can_factor(data.A) or _has_dependent_columns(data) else LpColumns(data)
+
+
+def row_sizes(A: Matrix, D: Vector) -> DataSizes | None:
+    """The sizes of the rows of A D^-1, block by block without a copy of A; None for an operator."""
+    if isinstance(A, LinearOperator):
+        return None
+    scaled = (MatrixSizes(scale_columns(rows, 1.0 / D), None).affine for rows in blocks(A))
+    return DataSizes(*map(max, zip(*scaled, strict=True)))
 
 
 def column_sizes(A: Matrix) -> Vector:

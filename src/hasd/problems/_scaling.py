@@ -206,19 +206,18 @@ class Solution:
     found: Pass  # the pass at x
     error: float  # l_1 error of the column sums; the rows are exact
     status: Status
-    nit: int
     npass: int
 
     @classmethod
-    def at(cls, dual: SemiDual, x: Vector, tol: float, status: Status, nit: int, before: float) -> Solution:
-        """The solution at a point, where a run ended with that status after so many steps and passes before."""
+    def at(cls, dual: SemiDual, x: Vector, tol: float, status: Status, before: float) -> Solution:
+        """The solution at a point, where a run ended with that status after so many passes before."""
         found = dual.pass_at(x)
         error = float(np.abs(found.column - dual.b).sum())
         if error <= tol:
             status = Status.CONVERGED
         elif status is Status.CONVERGED:  # at the least reg that arithmetic resolves, above the one asked for
             status = Status.PRECISION
-        return cls(dual, x, found, error, status, nit, math.ceil(before + dual.passes))
+        return cls(dual, x, found, error, status, math.ceil(before + dual.passes))
 
 
 Record = Callable[[SemiDual, float, State], None]
@@ -227,7 +226,7 @@ Record = Callable[[SemiDual, float, State], None]
 
 def solve(dual: SemiDual, v: Vector, regs: Sequence[float], tol: float, session: Session, record: Record) -> Solution:
     """The stages one after the other; the limits of the session are for all of them."""
-    method, here, nit, before = PlanNewton(), dual, 0, 0.0
+    method, here, before = PlanNewton(), dual, 0.0
     for k, reg in enumerate(regs):
         last = reg == dual.reg
         if k > 0:  # v contains reg log b, which changes with reg
@@ -237,24 +236,24 @@ def solve(dual: SemiDual, v: Vector, regs: Sequence[float], tol: float, session:
         here = oracle.source.objective  # type: ignore[attr-defined]
         start = oracle.evaluate(np.zeros_like(v))
         oracle.deadline = session.deadline
-        steps = session.steps - nit if last else min(STAGE_STEPS, session.steps - nit)
+        steps = session.steps - session.nit if last else min(STAGE_STEPS, session.steps - session.nit)
         within = stopping.Tolerances(0.0, tol if last else max(tol, STAGE_ERROR), Bounds(None, 0.0))
         problem = Problem(oracle, Weighted(here.root))
         watch = loop.Watch(partial(record, here, before), None, (within, stopping.iterations(steps)))
         outcome = loop.follow(problem, method, start, watch)
         x, status = outcome.state.x, outcome.status
         v = column_potentials(here, x)
-        nit += outcome.state.iteration
+        session.nit += outcome.state.iteration
         if status in (Status.TIME, Status.UNBOUNDED, Status.CALLBACK):
             break
-        if nit >= session.steps and reg != regs[-1]:  # later stages were not reached, however this one ended
+        if session.nit >= session.steps and reg != regs[-1]:  # later stages were not reached, however this one ended
             status = Status.MAXITER
             break
-        if status is Status.MAXITER and nit < session.steps:  # the stage's own limit: hand over to the next
+        if status is Status.MAXITER and session.nit < session.steps:  # the stage's own limit: hand over to the next
             status = Status.CONVERGED
     if here.reg != dual.reg:  # one more pass, at the reg asked for
         before, here, x = before + here.passes, dual.at(dual.reg, v), np.zeros_like(v)
-    return Solution.at(here, x, tol, status, nit, before)
+    return Solution.at(here, x, tol, status, before)
 
 
 def column_potentials(dual: SemiDual, x: Vector) -> Vector:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from .. import _inputs as inputs
+from .._checks import check_flags
 from .._run.progress import open_bar
 from .._run.report import Result
 from .._run.status import Status, Stop
@@ -25,6 +26,7 @@ class Session:
 
     name: str
     columns: tuple[str, ...]  # of the trace, after the seconds
+    messages: dict[Status, str]  # where this solver has other words than the status
     most: int  # iterations where the caller sets no limit
     maxiter: float | None
     time_limit: float | None
@@ -34,10 +36,11 @@ class Session:
     began: float = field(default_factory=time.perf_counter)
     rows: list[tuple[float, ...]] = field(default_factory=list)
     status: Status = Status.PRECISION  # why the run ended
-    message: str = ""  # the same in words; empty: those of the status
+    nit: int = 0  # iterations that are done
 
     def __post_init__(self) -> None:
-        """Refuse limits that are none and what cannot be called; open the bar where one is wanted."""
+        """Refuse limits, callbacks and flags that are none; open the bar where one is wanted."""
+        check_flags(progress=self.progress, disp=self.disp)
         self.steps = inputs.count("maxiter", self.most if self.maxiter is None else self.maxiter, least=0)
         self.deadline = self.began + inputs.seconds(self.time_limit)
         if self.callback is not None:
@@ -49,8 +52,16 @@ class Session:
         """The seconds that are left."""
         return max(self.deadline - time.perf_counter(), 0.0)
 
-    def note(self, *row: float) -> None:
-        """Keep and report one more row of the trace; Stop where the callback raises StopIteration."""
+    @property
+    def message(self) -> str:
+        """Why the run ended, in words."""
+        return self.messages.get(self.status, self.status.message)
+
+    def note(self, *row: float, **more: Any) -> None:
+        """Keep and report one more row of the trace; Stop where the callback raises StopIteration.
+
+        The callback gets fun, lower, gap and nit, and whatever else is given, which it may change.
+        """
         self.rows.append((time.perf_counter() - self.began, *row))
         told = dict(zip(self.columns, row, strict=True))
         fun, lower = told["fun"], told.get("lower", 0.0)
@@ -59,7 +70,8 @@ class Session:
             self.bar.set_postfix_str(f"fun={fun:.6g} lower={lower:.6g}", refresh=False)
         if self.callback is not None:
             try:
-                self.callback(intermediate_result=Result(fun=fun, lower=lower, gap=fun - lower, nit=len(self.rows) - 1))
+                seen = {"fun": fun, "lower": lower, "gap": fun - lower, "nit": self.nit}
+                self.callback(intermediate_result=Result(seen | more))
             except StopIteration as stop:
                 raise Stop(Status.CALLBACK) from stop
 
@@ -68,8 +80,8 @@ class Session:
         names = ("seconds", *self.columns)
         trace = dict(zip(names, np.reshape(self.rows, (-1, len(names))).T.copy(), strict=True))
         status, seconds = self.status, time.perf_counter() - self.began
-        ended = {"success": status.success, "status": status.code, "message": self.message or status.message}
-        spent = {"nfev": nprod, "nprod": nprod, "seconds": seconds, "trace": trace}
+        ended = {"success": status.success, "status": status.code, "message": self.message}
+        spent = {"nit": self.nit, "nfev": nprod, "nprod": nprod, "seconds": seconds, "trace": trace}
         res = Result(fun=fun, lower=lower, gap=fun - lower, **(ended | spent | fields))
         if self.disp:
             print(summary(res))
@@ -84,5 +96,5 @@ class Session:
         if self.bar is not None:
             self.bar.close()
         if isinstance(error, Stop):
-            self.status, self.message = error.status, ""
+            self.status = error.status
         return isinstance(error, Stop)

@@ -37,6 +37,7 @@ from ._session import Session
 
 LIGHT, LIGHTEST = 0.1, 1e-8
 """Columns are left out of the steps while their masses add up to less than LIGHT tol and LIGHTEST."""
+MESSAGES = {Status.CONVERGED: "Converged: the marginals are within the tolerance."}
 TRACE = ("fun", "lower", "marginal_error", "reg", "npass")
 
 
@@ -74,9 +75,10 @@ def transport(
     x0 : array_like, optional
         Potentials to start from, for example ``res.x`` of a similar problem with another reg, a or b.
     callback, progress, disp : optional
-        ``callback(intermediate_result=...)`` is called with every row of the trace; it ends the run by raising
-        StopIteration.  ``progress=True`` shows a progress bar (needs tqdm), and ``disp=True`` prints a summary at the
-        end.
+        ``callback(intermediate_result=...)`` is called with every row of the trace, as a Result with x, fun, lower, gap
+        and nit (the steps so far); it ends the run by raising StopIteration.  x are potentials that can be given as x0;
+        gap is inf, as fun is no bound before the plan is rounded.  ``progress=True`` shows a progress bar (needs tqdm),
+        and ``disp=True`` prints a summary at the end.
 
     Returns
     -------
@@ -115,7 +117,7 @@ def transport(
     v = regs[0] * np.log(dual.b)
     if x0 is not None:
         regs, v = regs[-1:], problem.warm_start(x0, regs[-1])
-    with Session("transport", TRACE, MAXITER, maxiter, time_limit, callback, progress, disp) as session:
+    with Session("transport", TRACE, MESSAGES, MAXITER, maxiter, time_limit, callback, progress, disp) as session:
         end = problem.solve(v, regs, tol, session)
     return _result(problem, end, session)
 
@@ -152,7 +154,7 @@ class Transport:
         dual, order = self.dual, np.argsort(self.dual.b)
         light = order[np.cumsum(dual.b[order]) <= LIGHT * min(tol, LIGHTEST)]
         if light.size == 0:
-            return solve(dual, v, regs, tol, session, partial(self._record, session, 0.0))
+            return solve(dual, v, regs, tol, session, partial(self._record, session, order, 0.0))
         heavy, mass = np.setdiff1d(order, light), float(dual.b[light].sum())
         kept = dual.b[heavy]
         part = SemiDual(dual.C[:, heavy], dual.a, kept / kept.sum(), dual.reg)
@@ -161,21 +163,29 @@ class Transport:
         cells = dual.a.size * light.size
         charge = mass * (2.0 * self.scale + dual.reg * (1.0 + math.log(cells) - math.log(mass)))
         # Placing them moves at most their mass from other columns, and at most their mass to them.
-        end = solve(part, v[heavy], regs, tol - 4.0 * mass, session, partial(self._record, session, charge))
+        end = solve(part, v[heavy], regs, tol - 4.0 * mass, session, partial(self._record, session, heavy, charge))
         v = np.empty_like(dual.b)
         u, v[heavy] = end.dual.potentials(end.x, end.found)
         v[light] = dual.reg * np.log(dual.b[light]) - _column_levels(dual, u, light)
-        return Solution.at(dual.at(dual.reg, v), np.zeros_like(v), tol, end.status, end.nit, end.npass)
+        return Solution.at(dual.at(dual.reg, v), np.zeros_like(v), tol, end.status, end.npass)
 
-    def _record(self, session: Session, charge: float, dual: SemiDual, before: float, state: State) -> None:
-        """Add a row to the trace; the plan's value differs from the dual one by the error of its column sums.
+    def _record(
+        self, session: Session, columns: Vector, charge: float, dual: SemiDual, before: float, state: State
+    ) -> None:
+        """Add a row to the trace, for a dual with those columns.
 
+        The plan's value differs from the dual one by the error of its column sums.
         The next step, or the result, asks for the same pass at this point: none is made for the record alone.
         """
         u, v = dual.potentials(state.x, dual.pass_at(state.x))
         value = float(dual.a @ u) + float(v @ (dual.b + dual.root * state.at.g))
         fun, lower = map(self.in_units, (value, certified_bound(dual, u, v, self.scale) - charge))
-        session.note(fun, lower, state.grad_norm, dual.reg, before + dual.passes)
+        lower = max((lower, *(row[2] for row in session.rows[-1:])))  # the best so far
+        full_v = np.full_like(self.dual.b, -np.inf)
+        full_v[columns] = v
+        x = np.concatenate(self.marginals.spread(u + dual.reg * math.log(self.mass), full_v))
+        more = {"x": x, "gap": math.inf, "nit": session.nit + state.iteration}
+        session.note(fun, lower, state.grad_norm, dual.reg, before + dual.passes, **more)
 
 
 @quiet
@@ -249,7 +259,7 @@ class Plan:
 
     def __repr__(self) -> str:
         """How to get it."""
-        return f"<plan of shape {self.problem.marginals.shape}: call it>"
+        return f"<plan of shape {self.problem.marginals.shape}: plan() computes it>"
 
 
 def _result(problem: Transport, end: Solution, session: Session) -> Result:
@@ -260,12 +270,9 @@ def _result(problem: Transport, end: Solution, session: Session) -> Result:
     cost, entropy = plan.values()
     fun = problem.in_units(cost + dual.reg * entropy)
     full_u, full_v = problem.marginals.spread(u + dual.reg * math.log(mass), v)
-    # A plan exists, so the dual is bounded: a run that seems unbounded shows rounding.
+    # A plan exists, so the dual is bounded: only rounding errors make a run end as unbounded.
     session.status = Status.PRECISION if end.status is Status.UNBOUNDED else end.status
-    session.message = session.status.message.replace("the gradient's dual norm is", "the marginals are")
-    if not math.isclose(mass, 1.0, rel_tol=1e-9):
-        session.message += f" The masses were divided by their sum, {mass:g}."
-    res = session.result(
+    return session.result(
         x=np.concatenate((full_u, full_v)),
         u=full_u,
         v=full_v,
@@ -275,9 +282,6 @@ def _result(problem: Transport, end: Solution, session: Session) -> Result:
         lower=min(problem.in_units(certified_bound(dual, u, v, problem.scale)), fun),
         marginal_error=end.error,
         method="hasd-newton",
-        nit=end.nit,
         nprod=end.npass,
         npass=end.npass,
     )
-    np.maximum.accumulate(res.trace["lower"], out=res.trace["lower"])
-    return res
