@@ -14,12 +14,21 @@ from ._minimize import minimize
 from ._run.problem import Method
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Comparison:
     """The results of `compare` by label, as a table (`rows`) or a plot."""
 
     results: dict[str, OptimizeResult]
     budget: int
+
+    def __repr__(self) -> str:
+        """One line for each method."""
+        width = max(map(len, self.results))
+        return "\n".join(
+            f"{row['method']:>{width}}: fun {row['fun']:.8g}, {row['above_best']:.3g} above the best, "
+            f"{row['nfev']} evaluations, {row['nit']} iterations"
+            for row in self.rows()
+        )
 
     @property
     def best(self) -> float:

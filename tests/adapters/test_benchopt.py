@@ -86,7 +86,7 @@ def quick(home):
 
 
 @pytest.mark.slow
-def test_every_solver_on_every_loss(quick):
+def test_every_solver_runs_on_every_loss_with_finite_results(quick):
     """Mutation: a solver that cannot be imported is left out by benchopt without an error."""
     for loss in LOSSES:
         found = set(quick.loc[quick["p_obj_loss"] == loss, "solver_name"])
@@ -114,7 +114,7 @@ def test_the_default_criterion_would_have_cut_one_short(quick):
 
 
 @pytest.mark.slow
-def test_a_figure_for_each_loss_and_axis(home, quick):
+def test_each_loss_gets_one_figure_per_axis(home, quick):
     """Mutation: names with dots, which benchopt cuts so that figures overwrite each other."""
     figures = {path.name for path in (home / "bench" / "outputs").glob("relative_gap_*.pdf")}
     for loss in LOSSES:
@@ -136,7 +136,7 @@ def test_timings_of_other_code_are_forgotten(home, quick):
 
 
 @pytest.mark.slow
-def test_benchopts_own_tests(home):
+def test_the_benchmark_passes_benchopts_own_tests(home):
     """Without those that would make conda environments."""
     printed = benchopt(home, "test", "bench", "--skip-install", "-q", "-p", "no:cacheprovider")
     assert " passed" in printed and " failed" not in printed and " error" not in printed
@@ -178,7 +178,7 @@ def test_judge_and_oracle_agree(bench, data, loss, form):
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-def test_hessian_products(bench, data, loss):
+def test_hessian_products_agree_with_differences_of_gradients(bench, data, loss):
     """Against differences of gradients, at two points in turn; mutation: a curvature kept for the wrong point."""
     objective, *_ = problem(bench, loss, data, ridge=0.3, smoothing=0.5)
     told = objective.get_objective()
@@ -233,7 +233,7 @@ def test_a_long_wait_is_endured(bench):
     assert values[end] - values.min() <= 1e-6 * (values[0] - values.min())
 
 
-def test_when_a_run_ends(bench):
+def test_a_run_ends_when_its_value_rests_or_its_gradient_vanishes(bench):
     settled = importlib.import_module("benchmark_utils.stopping").Settled()
     iterations = [0, *range(10, 210, 10)]
     slow, rest = np.linspace(1.0, 0.9, 21), np.r_[1.0, np.full(20, 0.9)]
@@ -264,6 +264,6 @@ def test_the_digest_sees_the_sources(bench, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["fingerprint", "losses", "oracle", "stopping"])
-def test_examples(bench, name):
+def test_doctests_of_the_benchmark_utilities_pass(bench, name):
     failed, attempted = doctest.testmod(importlib.import_module(f"benchmark_utils.{name}"))
     assert attempted > 0 and failed == 0

@@ -50,7 +50,7 @@ def close(one, other, tol=1e-10):
 
 @every_loss
 @pytest.mark.parametrize("method", ["hasd-subspace", "hasd-qn", "hasd"])
-def test_same_as_in_one_piece(kind, method):
+def test_blocks_give_the_values_and_minimisers_of_one_piece(kind, method):
     """Mutation: blocks added without their softmax weights, or a rank-one part squared block by block."""
     f, whole = both(kind)
     x = np.linspace(-1, 1, D)
@@ -62,13 +62,13 @@ def test_same_as_in_one_piece(kind, method):
 
 @pytest.mark.parametrize("method", sorted(set(hasd.method_names()) - {"hasd-cg"}))
 @pytest.mark.parametrize("p", [2.0, 4.0])
-def test_every_method_and_norm(method, p):
+def test_every_method_takes_the_same_steps_on_blocks_in_either_norm(method, p):
     f, whole = both("log-sum-exp")
     ours, theirs = (hasd.minimize(g, np.linspace(-1, 1, D), method=method, p=p, maxiter=10) for g in (f, whole))
     assert ours.p == p and ours.nit == theirs.nit and close(ours.x, theirs.x) and close(ours.gap, theirs.gap)
 
 
-def test_conjugate_gradients():
+def test_hasd_cg_solves_squares_in_blocks_and_refuses_other_losses():
     f, whole = both("squares")
     ours, theirs = (hasd.minimize(g, np.ones(D), method="hasd-cg", tol=1e-10) for g in (f, whole))
     assert ours.success and close(ours.x, theirs.x)
@@ -77,7 +77,7 @@ def test_conjugate_gradients():
 
 
 @every_loss
-def test_certificates(kind):
+def test_gaps_of_blocks_are_never_below_the_true_gap(kind):
     """res.gap and duality_gap are never below f(x) - f*, and the latter is Affine's with u = phi'(Ax - b)."""
     for ridge, radius in ((0.1, None), (0.1, 0.01), (0.0, 3.0)):
         f, whole = both(kind, ridge=ridge)
@@ -97,7 +97,7 @@ def test_certificates(kind):
         f.duality_gap(np.ones(D), -1.0)
 
 
-def test_time_limit_and_resume():
+def test_runs_on_blocks_stop_at_the_time_limit_and_resume_bit_for_bit():
     A, b = data()
 
     def product(v):
@@ -125,7 +125,7 @@ def test_a_function_that_fails_says_which():
 
 
 @every_loss
-def test_every_operation(kind):
+def test_every_operation_on_block_images_agrees_with_one_piece(kind):
     f, whole = both(kind)
     ours, theirs = f.images(), whole.images()
     rng = np.random.default_rng(1)
@@ -165,7 +165,7 @@ def test_smoothness_is_a_bound(kind, p):
     assert f.smoothness(p) >= whole.smoothness(p) * (1 - 1e-12) and not f.smoothness(p).exact
 
 
-def test_few_rounds(monkeypatch):
+def test_an_iteration_on_blocks_needs_at_most_five_rounds(monkeypatch):
     """What an iteration on a separable loss needs: gradient, curvature, look; a few more looks and Newton steps."""
     asked = []
     ask = BlockImages.ask
@@ -250,7 +250,7 @@ def test_threads_give_the_same_numbers_whatever_their_order():
     assert np.array_equal(runs[0].x, runs[1].x) and runs[0].fun == runs[1].fun
 
 
-def test_threads_where_they_help(monkeypatch):
+def test_threads_are_used_for_large_data_or_when_asked_for(monkeypatch):
     monkeypatch.setattr("hasd.dask.pools.WORTH", 1000)
     monkeypatch.setattr("hasd.dask.build.processors", lambda: 2)
     small = hasd.dask.affine(SquareLoss(), np.eye(4), np.ones(4))
@@ -288,7 +288,7 @@ def test_blas_is_held_to_one_thread_and_let_go():
         assert seen == [{1}, {1}] and threads() == {2}
 
 
-def test_sparse_single_and_functions():
+def test_blocks_may_be_sparse_single_precision_or_made_by_functions():
     A, b = data()
     S = sp.random_array((N, D), density=0.3, random_state=np.random.default_rng(0), format="coo")
     x = np.ones(D)
@@ -300,7 +300,7 @@ def test_sparse_single_and_functions():
     assert close(hasd.dask.affine(LogisticLoss, pairs)(x), Affine(LogisticLoss(np.sign(b)), A)(x))
 
 
-def test_a_loss_of_ones_own():
+def test_a_loss_of_ones_own_must_declare_itself_separable():
     class Squares:
         def __getattr__(self, name):
             return getattr(SquareLoss(), name)
@@ -353,12 +353,12 @@ I2 = np.eye(2)
         (TypeError, "loss must be one of", ("squares", [I2]), {}),
     ],
 )
-def test_errors(error, message, arguments, options):
+def test_bad_blocks_and_settings_are_refused_by_name(error, message, arguments, options):
     with pytest.raises(error, match=message):
         hasd.dask.affine(*arguments, **options)
 
 
-def test_without_dask(monkeypatch):
+def test_threads_need_no_dask_and_a_client_names_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     monkeypatch.setitem(sys.modules, "dask", None)
     assert hasd.dask.affine(SquareLoss(), [I2], [1.0, 0.0])(np.zeros(2)) == 0.5
@@ -366,7 +366,7 @@ def test_without_dask(monkeypatch):
         hasd.dask.affine(SquareLoss(), [I2], client="tcp://127.0.0.1:1")
 
 
-def test_dask_array_on_threads():
+def test_a_dask_array_on_threads_has_the_value_of_one_piece():
     da = pytest.importorskip("dask.array")
     A, b = data()
     f = hasd.dask.affine(SquareLoss(), da.from_array(A, chunks=(250, 5)), da.from_array(b, chunks=100))
@@ -378,7 +378,7 @@ def test_dask_array_on_threads():
         hasd.dask.affine(SquareLoss(), da.from_array(b))
 
 
-def test_dask_array_of_unknown_chunks():
+def test_a_dask_array_may_have_chunks_of_unknown_sizes():
     """As they come from a data frame."""
     da = pytest.importorskip("dask.array")
     A, b = data()

@@ -79,7 +79,7 @@ def until(condition):
 
 
 @pytest.mark.parametrize("kind", ["log-sum-exp", "logistic"])
-def test_same_as_in_one_piece(client, kind):
+def test_a_cluster_gives_the_minimiser_and_gap_of_one_piece(client, kind):
     A, b = data()
     loss, rhs = (LogSumExpLoss(0.5), b) if kind == "log-sum-exp" else (LogisticLoss(np.sign(b)), None)
     ours = run(hasd.dask.affine(loss, [maker(0), maker(1)], rhs, ridge=0.1, client=client))
@@ -88,7 +88,7 @@ def test_same_as_in_one_piece(client, kind):
     assert close(ours.gap, theirs.gap)
 
 
-def test_many_iterations_through_renewals_and_nothing_piles_up(client, monkeypatch):
+def test_renewed_images_keep_the_answer_and_no_tasks_pile_up(client, monkeypatch):
     """Mutations: futures kept, or points never made anew: tasks grow by ten an iteration."""
     monkeypatch.setattr("hasd.dask.images.RENEW", 2)
     monkeypatch.setattr("hasd.dask.images.LONG", 8)
@@ -147,7 +147,7 @@ def test_only_short_vectors_travel(client):
     n, d = 40_000, 5
     f = hasd.dask.affine(LogSumExpLoss(0.5), [maker(0, n, d), maker(1, n, d)], ridge=0.1, client=client)
     f = f.with_own_counter()
-    f.counted = lambda: f  # the run counts its rounds here
+    f.with_own_counter = lambda: f  # the run counts its rounds here
     plans, real = [], f.pool.round
 
     def counting(blocks, bundles, plan):
@@ -169,7 +169,7 @@ def test_only_short_vectors_travel(client):
         assert 0.0 < told < 8 * (d + 2 * d * d) + 500
 
 
-def test_dask_arrays(client):
+def test_dask_arrays_on_a_cluster_give_the_answers_of_one_piece(client):
     A, b = data()
     rows, rhs = da.from_array(A, chunks=(200, 3)), da.from_array(b, chunks=100)
     f = hasd.dask.affine(SquareLoss(), rows, rhs, ridge=0.1, client=client)
@@ -179,7 +179,7 @@ def test_dask_arrays(client):
     assert close(g(np.ones(D)), Affine(LogisticLoss(np.sign(b)), A)(np.ones(D)))
 
 
-def test_errors_that_come_from_workers(client):
+def test_errors_on_workers_are_raised_and_name_their_block(client):
     def broken():
         raise OSError("the disk is gone")
 
@@ -195,7 +195,7 @@ def test_errors_that_come_from_workers(client):
     assert "makes block 1" in caught.value.__notes__[0]
 
 
-def test_address_and_asynchronous_client(client):
+def test_an_address_is_taken_and_an_asynchronous_client_refused(client):
     f = hasd.dask.affine(SquareLoss(), [I2], [1.0, 0.0], client=client.scheduler.address)
     assert f(np.zeros(2)) == 0.5 and distributed.default_client() is client
     f.pool.client.close()
@@ -222,7 +222,7 @@ def test_nothing_is_left_on_the_scheduler(client):
     assert until(lambda: not tasks() - before)
 
 
-def test_all_workers_gone(tmp_path):
+def test_a_run_whose_workers_all_left_waits_for_new_ones_or_times_out(tmp_path):
     """A run waits for new ones, which make the blocks anew; or it ends by Dask's own time limit."""
     with (
         dask.config.set({"distributed.scheduler.no-workers-timeout": "30s"}),
@@ -279,7 +279,7 @@ def holders_of(block, client):
     return next(iter(client.who_has(block).values()))
 
 
-def test_a_worker_killed_while_a_product_is_under_way(mortal, tmp_path):
+def test_a_worker_killed_during_a_product_does_not_change_the_answer(mortal, tmp_path):
     """Its blocks are made again.  Mutation: blocks scattered or kept in an actor: the run never ends."""
     folder = str(tmp_path)
     armed, under_way = os.path.join(folder, "armed"), os.path.join(folder, "under-way")
@@ -336,7 +336,7 @@ def test_a_worker_killed_while_a_product_is_under_way(mortal, tmp_path):
     assert close(disturbed.x, undisturbed.x) and close(disturbed.fun, undisturbed.fun)
 
 
-def test_a_worker_killed_between_rounds(mortal, tmp_path):
+def test_a_worker_killed_between_rounds_does_not_change_the_answer(mortal, tmp_path):
     """The chunks of a Dask array, and the images made by then from other images."""
     b, parts = data()[1], [dask.delayed(noted(i, str(tmp_path)))() for i in (0, 1)]
     rows = da.concatenate([da.from_delayed(part, (N // 2, D), dtype=float) for part in parts])

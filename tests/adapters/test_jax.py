@@ -209,7 +209,7 @@ ENDINGS = {
 
 @pytest.mark.parametrize(("case", "status", "result"), ENDINGS.values(), ids=ENDINGS)
 @every_L
-def test_how_a_run_ends(L, case, status, result):
+def test_status_and_result_tell_how_a_run_ended(L, case, status, result):
     """Told by status and result, after few evaluations."""
     b, shift = target(case.get("plus", 0.0)), case.get("shift", 0.0)
     b |= {leaf: b[leaf] + shift for leaf in ("u", "w")}

@@ -55,7 +55,7 @@ def test_the_plain_loop_is_the_numpy_core(L):
     assert fun(eval_params(state)) - fun(-np.linalg.solve(H, C)) < 0.05
 
 
-def test_under_scan_without_values():
+def test_a_scan_with_a_declared_L_needs_gradients_only():
     """A declared L needs gradients only; psi is then unknown."""
     optimiser = transform(L_INF)
 
@@ -76,7 +76,7 @@ def test_under_scan_without_values():
     assert np.isnan(state.estimate.psi) and int(iterations[-1]) > 150
 
 
-def test_backtracked_in_a_chain_until_it_ends():
+def test_a_backtracked_chain_ends_at_the_minimiser_and_stays_there():
     """A pytree; after the end params stay where they are, which is the minimiser."""
     optimiser = optax.chain(optax.identity(), transform())
 
@@ -136,7 +136,7 @@ def test_a_state_may_be_donated():
     np.testing.assert_array_equal(params, 1.0)
 
 
-def test_refusals():
+def test_missing_params_and_values_and_wrong_types_are_refused():
     optimiser, searching, x = transform(1.0, 2.0), transform(), jnp.ones(2)
     for call, error, words in (
         (lambda: optimiser.update(x, optimiser.init(x)), ValueError, "update needs params"),

@@ -84,7 +84,7 @@ def test_tensors_take_numpys_steps_to_rounding(method, p):
 
 @pytest.mark.parametrize("kind", LIBRARIES)
 @pytest.mark.parametrize("method", BLACK_BOXES)
-def test_what_comes_in_and_out_of_a_black_box(method, kind):
+def test_arrays_in_and_out_of_a_black_box_are_of_the_kind_of_x0(method, kind):
     seen, of = [], LIBRARIES[kind]
     x0 = of(np.zeros(D))
     iterates = []
@@ -109,7 +109,7 @@ def test_what_comes_in_and_out_of_a_black_box(method, kind):
         *(("hasd-cg", name) for name in ("squares", "quadratic")),
     ],
 )
-def test_objectives_on_other_libraries(method, name, kind):
+def test_objectives_of_other_libraries_reach_numpys_minimum_in_their_type(method, name, kind):
     of = LIBRARIES[kind]
     expected = hasd.minimize(OBJECTIVES[name](np.array), np.full(D, 0.1), method=method, tol=1e-7)
     f, x0 = OBJECTIVES[name](of), of(np.full(D, 0.1))
@@ -133,7 +133,7 @@ def test_the_dual_bound_is_numpys(name, kind):
 
 @pytest.mark.parametrize("kind", ["numpy", *LIBRARIES])
 @pytest.mark.parametrize("method", ["hasd", "hasd-qn", "hasd-subspace", "agd"])
-def test_float32_end_to_end(method, kind):
+def test_float32_stays_float32_and_reaches_the_minimum(method, kind):
     make = {"numpy": np.asarray, **LIBRARIES}[kind]
 
     def of(a):
@@ -167,7 +167,7 @@ def test_a_tensor_with_history_is_detached_and_left_alone():
     assert (x0._version, matrix._version) == versions and x0.grad is None and matrix.grad is None
 
 
-def test_values_and_gradients_that_carry_history():
+def test_answers_that_carry_autograd_history_are_detached():
     weight = torch.ones(D, dtype=torch.float64, requires_grad=True)
 
     def f(x):
@@ -233,7 +233,7 @@ def test_float32_ends_where_its_precision_does():
 
 
 @pytest.mark.parametrize("kind", LIBRARIES)
-def test_finite_differences(kind):
+def test_finite_differences_solve_in_the_callers_library(kind):
     of = LIBRARIES[kind]
     f = bowl(of)
     warned = pytest.warns(UserWarning, match="hasd.torch.minimize") if "torch" in kind else nullcontext()
@@ -253,7 +253,7 @@ def test_finite_differences(kind):
         (strict.asarray([math.inf, 1.0]), ValueError, r"x0\[0\] is inf"),
     ],
 )
-def test_a_start_that_is_none(x0, error, match):
+def test_a_start_that_is_no_finite_real_vector_is_refused(x0, error, match):
     with pytest.raises(error, match=match):
         hasd.minimize(lambda x: (x @ x, 2 * x), x0, jac=True)
 

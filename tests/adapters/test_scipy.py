@@ -108,7 +108,7 @@ def same(one, other):
 class TestConvexFunctions:
     @convex
     @pytest.mark.parametrize("tol", [1e-6, 1e-8])
-    def test_no_more_evaluations_than_l_bfgs_b(self, f, x0, tol):
+    def test_hasd_needs_at_most_1_3_times_the_evaluations_of_l_bfgs_b(self, f, x0, tol):
         res = through(f, x0, tol=tol)
         equal = {"gtol": tol * np.abs(f(x0)[1]).max(), "ftol": 0.0, "maxiter": 10_000}
         peer = so.minimize(f, x0, jac=True, method="L-BFGS-B", options=equal)
@@ -124,31 +124,31 @@ class TestConvexFunctions:
 
     @convex
     @pytest.mark.parametrize("p", [2.0, 3.0, np.inf])
-    def test_in_every_norm(self, f, x0, p):
+    def test_convex_functions_are_solved_in_every_norm(self, f, x0, p):
         res = through(f, x0, tol=1e-4, options={"p": p, "maxiter": 20_000, "trace": False})
         assert res.success and res.p == p and res.method == "hasd"
         norm = hasd.Lp(p).dual_norm
         assert norm(res.jac) <= 1e-4 * norm(np.asarray(f(x0)[1], dtype=float))
 
     @every_method
-    def test_by_every_method_of_hasd(self, method):
+    def test_logistic_is_solved_by_every_method_of_hasd(self, method):
         mu = 0.1 if method == "hasd-restart" else None
         res = through(logistic, np.zeros(20), tol=1e-4, options={"method": method, "mu": mu, "maxfun": 20_000})
         assert res.success and res.method == method
 
     @convex
-    def test_finite_differences(self, f, x0):
+    def test_finite_differences_reach_the_minimum_and_count_every_call(self, f, x0):
         counted = Calls(lambda x: f(x)[0])
         res = through(counted, x0, jac=None, tol=1e-5)
         assert res.success and res.nfev + res.nrecord == len(counted.points)
         best = through(f, x0, tol=1e-9).fun
         assert abs(res.fun - best) <= 1e-6 * max(1.0, abs(f(x0)[0] - best))
 
-    def test_the_known_solution(self):
+    def test_the_known_solution_is_found(self):
         np.testing.assert_allclose(through(tol=1e-8).x, SOLUTION, atol=3e-6)
 
     @pytest.mark.parametrize("jac", [True, None], ids=["gradient", "differences"])
-    def test_a_pole(self, jac):
+    def test_a_function_with_a_pole_is_minimised(self, jac):
         res = through(hyperbola if jac else lambda x: hyperbola(x)[0], [10.0], jac=jac)
         assert res.success
         np.testing.assert_allclose(res.x, [1.0], atol=1e-4)
@@ -181,7 +181,7 @@ class TestWhatIsPassed:
 
     @convex
     @pytest.mark.parametrize("options", [{}, {"p": np.inf}, {"method": "agd", "maxiter": 30}, {"maxfun": 5}])
-    def test_options_and_jac_true(self, f, x0, options):
+    def test_options_and_jac_true_give_the_run_of_a_direct_call(self, f, x0, options):
         same(through(f, x0, options=options), direct(f, x0, options=options))
 
     def test_jac_true_and_a_jac_apart_count_alike(self):
@@ -212,7 +212,7 @@ class TestWhatIsPassed:
 
     @pytest.mark.parametrize("args", [(2.0,), 2.0, [2.0]], ids=["tuple", "number", "list"])
     @pytest.mark.parametrize("way", ["pair", "apart", "none"])
-    def test_args(self, args, way):
+    def test_args_reach_the_function_as_in_a_direct_call(self, args, way):
         def f(x, s):
             return np.sum(s) * value(x)
 
@@ -224,7 +224,7 @@ class TestWhatIsPassed:
         same(res, direct(fun, jac=jac, args=args))
         assert res.success and res.fun == 2.0 * value(res.x)
 
-    def test_tol(self):
+    def test_tol_is_passed_on_and_the_tol_of_options_overrides_it(self):
         same(through(tol=1e-9), direct(tol=1e-9))
         same(through(tol=None), direct())
         same(through(tol=1e-2, options={"tol": 1e-9}), direct(tol=1e-9))
@@ -235,7 +235,7 @@ class TestWhatIsPassed:
         assert res.success and np.linalg.norm(res.jac) <= 1e-3 < res.trace["grad_norm"][-2]
 
     @pytest.mark.parametrize("x0", [17, 17.0, [17], np.array(17.0), np.array([17], dtype=np.int8)])
-    def test_one_variable(self, x0):
+    def test_one_variable_may_be_given_as_a_number_or_an_array(self, x0):
         res = through(lambda x: x * x, x0, jac=lambda x: 2.0 * x)
         assert res.success and res.x.shape == res.jac.shape == (1,) and np.shape(res.fun) == ()
 
@@ -273,7 +273,7 @@ class TestWhatIsForeign:
 
     @both_ways
     @pytest.mark.parametrize("given", EXCLUDES_NOTHING, ids=lambda given: next(iter(given)))
-    def test_bounds_and_constraints_that_exclude_nothing(self, call, given):
+    def test_bounds_and_constraints_that_exclude_nothing_change_nothing(self, call, given):
         same(call(**given), call())
 
     @both_ways
@@ -296,7 +296,7 @@ class TestWhatIsForeign:
 
 class TestCallback:
     @both_ways
-    def test_intermediate_result(self, call):
+    def test_intermediate_result_holds_the_point_and_value_of_each_iteration(self, call):
         seen = []
 
         def callback(*, intermediate_result):
@@ -308,7 +308,7 @@ class TestCallback:
         assert [state.fun for state in seen] == [value(state.x) for state in seen] == res.trace["fun"][1:].tolist()
 
     @both_ways
-    def test_built_ins_without_a_signature(self, call):
+    def test_a_built_in_without_a_signature_may_be_the_callback(self, call):
         assert call(callback=max).success
 
     @both_ways
@@ -346,7 +346,7 @@ STATUS = [
 
 
 class TestAnswer:
-    def test_the_fields_that_scipy_users_read(self):
+    def test_the_result_has_the_fields_and_types_that_scipy_users_read(self):
         res, peer = through(), so.minimize(entropy, np.zeros(3), jac=True, method="L-BFGS-B")
         assert set(peer) - {"hess_inv"} <= set(res)
         assert all(type(res[name]) is int for name in ("nit", "nfev", "njev", "status"))
@@ -355,7 +355,7 @@ class TestAnswer:
         np.testing.assert_array_equal(res.jac, grad(res.x))
 
     @pytest.mark.parametrize(("given", "status"), STATUS, ids=[str(status) for _, status in STATUS])
-    def test_status(self, given, status, capsys):
+    def test_status_success_and_message_tell_the_same_end(self, given, status, capsys):
         res = through(**{**given, "options": {"disp": True} | given.get("options", {})})
         (named,) = [s for s in hasd.Status if s.code == status]
         assert (res.status, res.success) == (status, status in (0, 14))
@@ -377,7 +377,7 @@ class TestGlobalMethods:
     """Those of SciPy's global methods that take a local one of the user's own."""
 
     @pytest.mark.parametrize(("f", "jac"), [(entropy, True), (value, grad), (value, None)])
-    def test_basinhopping(self, f, jac):
+    def test_basinhopping_takes_hasd_as_its_local_method(self, f, jac):
         counted = Calls(f)
         local = {"method": hasd.minimize, "jac": jac, "options": {"p": 2}}
         res = so.basinhopping(counted, np.zeros(3), niter=3, minimizer_kwargs=local)
@@ -386,7 +386,7 @@ class TestGlobalMethods:
         np.testing.assert_allclose(res.x[1:], SOLUTION[1:], atol=1e-4)
 
     @pytest.mark.parametrize("jac", [grad, None])
-    def test_dual_annealing(self, jac):
+    def test_dual_annealing_takes_hasd_as_its_local_method(self, jac):
         local = {"method": hasd.minimize, "jac": jac}
         res = so.dual_annealing(value, [(-5.0, 5.0)] * 3, maxiter=5, minimizer_kwargs=local)
         np.testing.assert_allclose(res.fun, value(SOLUTION), atol=1e-8)

@@ -49,14 +49,14 @@ def error(model, r):
         LpRegressor(power=10.0, fit_intercept=False),
     ]
 )
-def test_checks(estimator, check):
+def test_the_estimators_pass_scikit_learns_own_checks(estimator, check):
     """Mutation: an x that is not the shortest makes weights and repetitions differ where rows are few."""
     check(estimator)
 
 
 @every_intercept
 @every_model
-def test_minimises_what_it_says(Model, intercept, data):
+def test_a_model_has_the_error_it_reports_and_that_of_the_direct_fit(Model, intercept, data):
     """Against the problem with the column of ones written out; mutation: intercept without the centre taken back."""
     X, y = data
     model = Model(fit_intercept=intercept).fit(X, y)
@@ -130,7 +130,7 @@ def test_weights_are_repetitions_where_many_models_fit():
 
 
 @pytest.mark.parametrize("weights", [-np.ones(80), np.zeros(80), np.ones(3)], ids=["negative", "all zero", "too few"])
-def test_weights_refused(weights, data):
+def test_negative_all_zero_or_too_few_weights_are_refused(weights, data):
     with pytest.raises(ValueError, match="weight"):
         LpRegressor().fit(*data, sample_weight=weights)
 
@@ -149,7 +149,7 @@ def test_power_two_is_least_squares(data):
 
 
 @every_model
-def test_a_column_far_from_zero(Model):
+def test_a_column_far_from_zero_is_fitted_with_a_certificate(Model):
     """A year: without centring it and the ones are one direction; mutation: no centring (no certificate to tol)."""
     rng = np.random.default_rng(5)
     year = 1e9 + rng.uniform(0, 50, (60, 1))
@@ -160,7 +160,7 @@ def test_a_column_far_from_zero(Model):
 
 
 @every_model
-def test_pipeline_and_grid(Model, data):
+def test_estimators_work_in_pipelines_and_grid_searches(Model, data):
     """Cloned, cross-validated, searched over; mutation: a parameter changed in __init__."""
     X, y = data
     steps = make_pipeline(StandardScaler(), PolynomialFeatures(2, include_bias=False), Model())
@@ -173,7 +173,7 @@ def test_pipeline_and_grid(Model, data):
 
 
 @every_model
-def test_names_of_features(Model, data):
+def test_feature_names_are_kept_and_checked_at_prediction(Model, data):
     pandas = pytest.importorskip("pandas")
     X, y = data
     model = Model().fit(pandas.DataFrame(X, columns=list("abcd")), y)
@@ -210,7 +210,7 @@ except ImportError as error:
     [("import hasd; print('sklearn' in sys.modules)", "False"), (MISSING, 'pip install "hasd[sklearn]"')],
     ids=["lazy", "missing"],
 )
-def test_import(code, said):
+def test_sklearn_is_imported_lazily_and_named_where_it_is_missing(code, said):
     done = subprocess.run([sys.executable, "-c", f"import sys\n{code}"], capture_output=True, text=True, check=True)
     assert said in done.stdout
 

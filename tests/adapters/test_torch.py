@@ -58,7 +58,7 @@ class TestSteps:
     @pytest.mark.parametrize("L", [None, 30.0, 0.3])  # the last is too small
     @pytest.mark.parametrize("p", [2.0, 3.0, math.inf])
     @pytest.mark.parametrize("method", BLACK_BOXES)
-    def test_they_are_the_cores_bit_for_bit(self, method, p, L):
+    def test_the_optimizers_steps_are_the_cores_bit_for_bit(self, method, p, L):
         """Whatever the shapes and groups: one vector, one norm."""
         parameters, optimizer, closure = fresh(((3, 2), (), (5,)), p=p, L=L, **settings(method))
         states = hasd.iterate(
@@ -128,7 +128,7 @@ class TestSteps:
             train(lambda ps: torch.optim.LBFGS(ps, line_search_fn="strong_wolfe"), 5), abs=1e-6
         )
 
-    def test_maximize(self):
+    def test_maximize_takes_the_steps_of_minimising_the_negative(self):
         down, one, closure = fresh()
         up = [torch.zeros(12, dtype=torch.float64, requires_grad=True)]
         other = HASD(up, maximize=True)
@@ -141,7 +141,7 @@ class TestSteps:
 
 class TestBound:
     @pytest.mark.parametrize("method", ["hasd", "hasd-qn", "hasd-paper"])
-    def test_it_is_below_the_minimum_and_gets_there(self, method):
+    def test_the_bound_stays_below_the_minimum_and_comes_near_it(self, method):
         _, optimizer, closure = fresh(p=2.0, method=method)
         best = minimize(loss_at, torch.zeros(12, dtype=torch.float64), tol=1e-12)
         radius = float(torch.linalg.norm(best.x))
@@ -152,7 +152,7 @@ class TestBound:
         assert optimizer.bound(radius) > best.fun - (1.0 if method == "hasd-paper" else 0.1)
         assert optimizer.grad_norm < 1e-1
 
-    def test_it_needs_a_radius_or_mu(self):
+    def test_the_bound_needs_a_radius_or_mu(self):
         _, optimizer, closure = fresh()
         optimizer.step(closure)
         with pytest.raises(ValueError, match="bound needs radius"):
@@ -222,7 +222,7 @@ class TestSchedulers:
         ],
     )
     @pytest.mark.parametrize("L", [None, 30.0])
-    def test_they_do_not_crash(self, make, L):
+    def test_the_loss_falls_under_every_learning_rate_scheduler(self, make, L):
         parameters, optimizer, closure = fresh(L=L)
         scheduler, start = make(optimizer), float(loss_at(torch.zeros(12, dtype=torch.float64)))
         for _ in range(8):
@@ -240,7 +240,7 @@ class TestSchedulers:
 
 
 class TestParameters:
-    def test_moved_ones_start_anew(self):
+    def test_parameters_moved_from_outside_start_the_run_anew(self):
         parameters, optimizer, closure = fresh()
         for _ in range(3):
             optimizer.step(closure)
@@ -254,7 +254,7 @@ class TestParameters:
         other.step(close_other)
         assert torch.equal(joined(parameters), joined(again))
 
-    def test_a_group_that_is_added(self):
+    def test_a_group_that_is_added_later_moves_too(self):
         x = torch.zeros(5, dtype=torch.float64, requires_grad=True)
         y = torch.zeros(7, dtype=torch.float64, requires_grad=True)
         optimizer = HASD([x])
@@ -299,7 +299,7 @@ class TestParameters:
             optimizer.step(closure)
         assert torch.allclose(z, aim, atol=1e-8)
 
-    def test_sparse_and_missing_gradients(self):
+    def test_sparse_gradients_are_used_and_missing_ones_move_nothing(self):
         table = torch.nn.Embedding(6, 2, sparse=True, dtype=torch.float64)
         idle = torch.ones(3, dtype=torch.float64, requires_grad=True)
         optimizer = HASD([table.weight, idle], p=2.0)
@@ -341,13 +341,13 @@ class TestFaults:
         assert torch.equal(x, torch.ones(3, dtype=torch.float64)) and "Converged" in optimizer.status
         assert optimizer.step(closure_for(optimizer, [x], lambda x: torch.sum((x - 1) ** 2))).item() == 0.0
 
-    def test_a_loss_that_is_not_finite(self):
+    def test_a_loss_that_is_not_finite_moves_nothing_and_is_told_by_status(self):
         x = torch.zeros(3, dtype=torch.float64, requires_grad=True)
         optimizer = HASD([x])
         optimizer.step(closure_for(optimizer, [x], lambda x: torch.sum(x) * math.nan))
         assert torch.equal(x, torch.zeros(3, dtype=torch.float64)) and "not finite" in optimizer.status
 
-    def test_what_is_refused(self):
+    def test_bad_options_closures_and_foreign_states_are_refused(self):
         x = torch.zeros(3, requires_grad=True)
         for options, error, match in (
             ({"p": 1.5}, ValueError, "p must be"),

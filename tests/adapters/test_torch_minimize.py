@@ -25,7 +25,7 @@ def value_and_grad(x):
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("shape", [(), (12,), (3, 4), (2, 3, 2)])
-def test_any_shape_and_either_type(shape, dtype):
+def test_the_minimiser_has_the_shape_and_type_of_x0(shape, dtype):
     aim = torch.full(shape, 2.0, dtype=dtype)
     x0 = torch.zeros(shape, dtype=dtype, requires_grad=True)
     seen = []
@@ -36,14 +36,14 @@ def test_any_shape_and_either_type(shape, dtype):
     assert seen and all(x.shape == x0.shape for x in seen)
 
 
-def test_it_is_the_core_with_autograds_gradient():
+def test_minimize_is_the_core_with_autograds_gradient():
     x0 = torch.zeros(12, dtype=torch.float64)
     one = minimize(loss_at, x0, method="hasd", p=math.inf, maxiter=20)
     other = hasd.minimize(value_and_grad, x0, jac=True, method="hasd", p=math.inf, maxiter=20)
     assert torch.equal(one.x, other.x) and one.nfev == other.nfev
 
 
-def test_the_newer_callback_and_its_end():
+def test_the_newer_callback_gets_x_in_its_shape_and_may_end_the_run():
     seen = []
 
     def callback(*, intermediate_result):
@@ -56,7 +56,7 @@ def test_the_newer_callback_and_its_end():
 
 
 @pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
-def test_where_autograd_is_off(mode):
+def test_minimize_succeeds_where_autograd_is_off(mode):
     with mode():
         assert minimize(lambda x: torch.sum((x - 1) ** 2), torch.zeros(2)).success
 
@@ -86,7 +86,7 @@ def test_part_of_x_may_be_unused():
         (torch.sum, torch.zeros(3), {"callback": 3}, "callback must be callable"),
     ],
 )
-def test_what_is_refused(fun, x0, options, match):
+def test_a_wrong_start_function_or_option_is_refused(fun, x0, options, match):
     with pytest.raises(TypeError, match=match):
         minimize(fun, x0, **options)
 

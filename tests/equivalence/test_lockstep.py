@@ -42,7 +42,7 @@ def test_the_reference_imports_nothing_from_the_library():
 
 @every_norm
 @every_problem
-def test_algorithm_1_with_the_cold_bisection(known, p):
+def test_algorithm_1_with_the_cold_bisection_matches_its_pseudocode(known, p):
     """Both search on their own: even the bisection's trial points coincide."""
     known = known()
     states = run(known, "hasd-paper", p, 20, search="bisect")
@@ -51,7 +51,7 @@ def test_algorithm_1_with_the_cold_bisection(known, p):
 
 @every_norm
 @every_problem
-def test_algorithm_1_with_the_warm_search(known, p):
+def test_algorithm_1_with_the_warm_search_matches_its_pseudocode(known, p):
     """The reference checks line 3's condition on the rho that the library found."""
     known = known()
     states = run(known, "hasd-paper", p, 40)
@@ -67,7 +67,7 @@ def test_mutation_of_18_to_12_breaks_lockstep(monkeypatch):
 
 
 @pytest.mark.parametrize("p", [2.0, 3.0])
-def test_algorithm_2(p):
+def test_restarts_match_the_pseudocode_of_algorithm_2(p):
     known = diagonal()
     mu = 1.0  # only sets the period here: T = ceil(36 sqrt(L/mu)) short enough to see several epochs
     literal = list(pseudocode.algorithm_2(*functions(known), known.x0, known.L(p), mu, p, 2.0, 3))
@@ -80,7 +80,7 @@ def test_algorithm_2(p):
 
 @every_norm
 @every_problem
-def test_tight_form(known, p):
+def test_the_tight_form_matches_its_pseudocode(known, p):
     known = known()
     states = run(known, "hasd", p, 30)
     rhos = [state.rho for state in states[1:]]
@@ -88,7 +88,7 @@ def test_tight_form(known, p):
 
 
 @every_problem
-def test_agd_and_heavy_ball(known):
+def test_agd_and_heavy_ball_match_their_pseudocode(known):
     known = known()
     _, grad = functions(known)
     L = known.L(2.0)
@@ -103,7 +103,7 @@ def test_agd_and_heavy_ball(known):
 
 @every_norm
 @every_problem
-def test_linear_coupling(known, p):
+def test_linear_coupling_matches_its_pseudocode(known, p):
     known = known()
     _, grad = functions(known)
     literal = pseudocode.linear_coupling(grad, known.x0, known.L(p), p, 40)

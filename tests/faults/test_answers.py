@@ -64,7 +64,7 @@ class TestStart:
 
     @every_method
     @pytest.mark.parametrize("kind", STARTS)
-    def test_kinds(self, method, kind):
+    def test_any_vector_of_real_numbers_is_a_start_and_stays_unchanged(self, method, kind):
         x0 = STARTS[kind]
         before = np.array(x0, copy=True)
         same_run(solve(BOWL, method, x0), solve(BOWL, method, np.array([1.0, 2.0, 3.0])))
@@ -80,7 +80,7 @@ class TestStart:
         assert res.success and res.x.shape == (1,)
 
     @every_method
-    def test_the_result_shares_no_memory_with_it(self, method):
+    def test_the_result_shares_no_memory_with_x0(self, method):
         x0 = TARGET.copy()
         for maxiter in (0, 3):
             res = solve(BOWL, method, x0, maxiter=maxiter)
@@ -110,14 +110,14 @@ class TestAnswers:
 
     @every_black_box
     @pytest.mark.parametrize("kind", VALUES)
-    def test_values(self, method, kind):
+    def test_a_value_as_a_list_or_one_entry_array_gives_the_same_run(self, method, kind):
         plain = solve(bowl, method, jac=True)
         same_run(plain, solve(lambda x: (VALUES[kind](bowl(x)[0]), bowl(x)[1]), method, jac=True))
         assert type(plain.fun) is float
 
     @every_black_box
     @declared_and_not
-    def test_whole_numbers(self, method, L):
+    def test_a_run_survives_values_and_gradients_in_integers(self, method, L):
         """f and g in integers: steps of a floor function, which a run survives."""
 
         def f(x):
@@ -130,7 +130,7 @@ class TestAnswers:
 
     @every_black_box
     @declared_and_not
-    def test_a_gradient_in_a_buffer_that_is_used_again(self, method, L):
+    def test_a_gradient_in_a_buffer_that_is_used_again_keeps_the_run(self, method, L):
         buffer = np.empty(3)
 
         def f(x):
@@ -144,7 +144,7 @@ class TestAnswers:
 
     @every_black_box
     @declared_and_not
-    def test_a_function_that_writes_into_x(self, method, L):
+    def test_a_function_that_writes_into_x_changes_neither_the_run_nor_x0(self, method, L):
         def f(x):
             value, g = bowl(x)
             x[:] = np.nan
@@ -155,7 +155,7 @@ class TestAnswers:
         np.testing.assert_array_equal(x0, [1.0, 2.0, 3.0])
 
     @every_black_box
-    def test_a_function_that_returns_its_x_as_the_gradient(self, method):
+    def test_a_function_may_return_its_x_as_the_gradient(self, method):
         """As 0.5 ||x||^2 written without a copy does."""
 
         def f(x):
@@ -249,7 +249,7 @@ def test_a_stop_iteration_of_the_function_is_its_own(method, jac, call):
 @every_method
 @pytest.mark.parametrize("scale", [1e-200, 1.0, 1e150])
 @pytest.mark.parametrize("error", ["raise", "warn"])
-def test_a_caller_who_hears_of_every_rounding(method, scale, error):
+def test_seterr_of_the_caller_raises_nothing_inside_a_run(method, scale, error):
     """np.seterr is for the caller's code: ours looks after its own."""
     f = hasd.objectives.Quadratic(np.diag(scale * CURVATURE), -scale * CURVATURE * TARGET)
     options = {"method": method, "mu": 0.5 * scale if method == "hasd-restart" else 0.0, "radius": 10.0, "maxiter": 30}

@@ -63,7 +63,7 @@ class TestGoingOn:
     @pytest.mark.parametrize("L", [None, 30.0, 3.0])
     @pytest.mark.parametrize("p", [2.0, 3.0, np.inf])
     @pytest.mark.parametrize("method", BLACK_BOXES)
-    def test_black_boxes(self, method, p, L, tmp_path):
+    def test_runs_of_black_boxes_resume_bit_for_bit(self, method, p, L, tmp_path):
         common = {"jac": True, "method": method, "p": p, "L": L, "tol": 1e-10, **options(method)}
         whole = hasd.minimize(smooth, np.ones(12), maxiter=40, **common)
         for at in (0, 1, 13):
@@ -74,7 +74,7 @@ class TestGoingOn:
 
     @pytest.mark.parametrize("method", ["auto", "hasd-subspace", "hasd-qn", "hasd-cg", "hasd"])
     @pytest.mark.parametrize("name", OBJECTIVES)
-    def test_objectives(self, name, method, tmp_path):
+    def test_runs_of_objectives_resume_bit_for_bit(self, name, method, tmp_path):
         f, path = OBJECTIVES[name], tmp_path / "run.npz"
         if method == "hasd-cg" and name not in ("squares", "quadratic"):
             return
@@ -85,7 +85,7 @@ class TestGoingOn:
             same(whole, hasd.minimize(f, np.ones(12), maxiter=60, resume=path, **common))
             same(whole, hasd.minimize(f, np.ones(12), maxiter=60, resume=part.state, **common), counts=False)
 
-    def test_through_a_cut_of_the_span_and_refreshed_images(self, tmp_path):
+    def test_runs_resume_bit_for_bit_through_a_cut_span_and_refreshed_images(self, tmp_path):
         wide = np.random.default_rng(0).standard_normal((300, 200))
         f, path = SymmetricSoftmax(wide, wide @ np.ones(200) + 1, alpha=0.05), tmp_path / "run.npz"
         common = {"method": "hasd-subspace", "memory": 8, "tol": 0.0}
@@ -103,7 +103,7 @@ class TestGoingOn:
         for name in set(whole.trace or {}) - {SECONDS}:
             np.testing.assert_array_equal(whole.trace[name], again.trace[name])
 
-    def test_from_the_middle_of_a_run_that_was_not_stopped(self, tmp_path):
+    def test_a_checkpoint_from_the_middle_of_a_run_goes_on_bit_for_bit(self, tmp_path):
         """What is written every ten iterations is as good as what is written at the end."""
         path, kept, common = tmp_path / "run.npz", tmp_path / "kept.npz", {"jac": True, "method": "hasd", "tol": 0.0}
 
@@ -129,7 +129,7 @@ class TestGoingOn:
         same(done, again)
 
     @pytest.mark.parametrize("kind", ["torch", "strict"])
-    def test_arrays_of_other_libraries(self, kind, tmp_path):
+    def test_runs_on_arrays_of_other_libraries_resume_bit_for_bit(self, kind, tmp_path):
         library = pytest.importorskip("torch" if kind == "torch" else "array_api_strict")
 
         def of(a):
@@ -168,13 +168,13 @@ class TestRefused:
             ({"fun": lambda x: (2 * smooth(x)[0], 2 * smooth(x)[1])}, "of another function: at its point f was"),
         ],
     )
-    def test_a_checkpoint_of_another_run(self, given, sentence, tmp_path):
+    def test_a_checkpoint_of_another_run_is_refused_with_the_difference(self, given, sentence, tmp_path):
         path = tmp_path / "run.npz"
         saved(path)
         with pytest.raises(ValueError, match=sentence):
             resumed(path, **given)
 
-    def test_another_version(self, tmp_path, monkeypatch):
+    def test_a_checkpoint_of_another_version_or_format_is_refused(self, tmp_path, monkeypatch):
         path = tmp_path / "run.npz"
         saved(path)
         monkeypatch.setattr(same_run, "VERSION", "99.0")
@@ -185,7 +185,7 @@ class TestRefused:
         with pytest.raises(ValueError, match=r"has format \d+, this version of hasd reads format \d+"):
             resumed(path)
 
-    def test_no_file(self, tmp_path):
+    def test_resuming_from_a_missing_file_is_refused(self, tmp_path):
         with pytest.raises(FileNotFoundError, match=r"no checkpoint at .*none\.npz"):
             resumed(tmp_path / "none.npz")
 
@@ -201,12 +201,12 @@ class TestRefused:
             ("run.npz", None, TypeError, "checkpoint_every must be a number"),
         ],
     )
-    def test_settings(self, path, every, kind, sentence, tmp_path, monkeypatch):
+    def test_bad_checkpoint_settings_are_refused_by_name(self, path, every, kind, sentence, tmp_path, monkeypatch):
         monkeypatch.chdir(tmp_path)
         with pytest.raises(kind, match=sentence):
             hasd.minimize(smooth, np.ones(12), jac=True, checkpoint=path, checkpoint_every=every)
 
-    def test_a_state_that_cannot_be_saved(self, tmp_path):
+    def test_a_state_that_cannot_be_saved_is_refused_with_the_type_it_holds(self, tmp_path):
         class Mine:
             name, default_p = "mine", 2.0
             state_classes = AGD.state_classes
@@ -250,7 +250,7 @@ class TestDamage:
             np.testing.assert_array_equal(again.x, expected.x)
         assert noticed > 40  # the rest hit what zip keeps twice, or does not look at
 
-    def test_every_bit_of_a_members_header(self, tmp_path):
+    def test_a_file_with_any_header_bit_flipped_is_read_or_called_unreadable(self, tmp_path):
         """Of zip's: flags (one says that a password is required), compression, sizes, name; and of NumPy's own."""
         path = tmp_path / "run.npz"
         saved(path)
@@ -276,7 +276,7 @@ class TestDamage:
         with pytest.raises(ValueError, match="is damaged: its checksum does not fit"):
             resumed(path)
 
-    def test_both_damaged(self, tmp_path):
+    def test_two_damaged_checkpoints_are_refused_and_both_named(self, tmp_path):
         path = tmp_path / "run.npz"
         saved(path)
         for file in (path, Path(f"{path}.previous")):
@@ -284,7 +284,7 @@ class TestDamage:
         with pytest.raises(ValueError, match=r"neither checkpoint can be read: .*run.npz is .*; .*previous is "):
             resumed(path)
 
-    def test_a_strangers_file(self, tmp_path):
+    def test_a_strangers_file_is_refused_as_no_checkpoint(self, tmp_path):
         path = tmp_path / "run.npz"
         np.savez(path, about=np.array([{"a": 1}], dtype=object), checksum=np.zeros(3))
         with pytest.raises(ValueError, match="no checkpoint, or damaged"):
@@ -293,7 +293,7 @@ class TestDamage:
         with pytest.raises(ValueError, match=r"no checkpoint, or damaged$"):  # without NumPy's advice to unpickle it
             resumed(path)
 
-    def test_no_pickle_inside(self, tmp_path):
+    def test_a_checkpoint_holds_no_pickle(self, tmp_path):
         path = tmp_path / "run.npz"
         saved(path)
         with np.load(path, allow_pickle=False) as file:
@@ -316,7 +316,7 @@ class TestInterrupt:
 
         return fun
 
-    def test_raised_with_the_checkpoint_intact(self, tmp_path):
+    def test_an_interrupt_is_raised_and_leaves_the_checkpoint_intact(self, tmp_path):
         path, common = tmp_path / "run.npz", {"jac": True, "method": "hasd", "tol": 0.0}
         with pytest.raises(KeyboardInterrupt):
             hasd.minimize(self.interrupting(40), np.ones(12), checkpoint=path, checkpoint_every=3, **common)
@@ -324,7 +324,7 @@ class TestInterrupt:
         same(whole, hasd.minimize(smooth, np.ones(12), maxiter=40, resume=path, **common))
 
     @pytest.mark.parametrize("method", hasd.method_names())
-    def test_returned_on_request(self, method):
+    def test_an_interrupt_on_request_returns_a_point_no_worse_than_x0(self, method):
         objective = method in ("hasd-subspace", "hasd-cg")
         f = OBJECTIVES["squares"]
         fun = f.value_and_grad if objective else smooth
@@ -352,7 +352,7 @@ class TestInterrupt:
         assert res.fun <= start and res.fun == fun(res.x)[0]
 
     @pytest.mark.parametrize("after", [15, 16, 17])
-    def test_returned_with_a_checkpoint_that_goes_on(self, after, tmp_path):
+    def test_an_interrupted_run_returns_with_a_checkpoint_that_goes_on(self, after, tmp_path):
         """In the middle of a step, whose evaluations are not the checkpoint's."""
         path, common = tmp_path / "run.npz", {"jac": True, "method": "hasd", "tol": 0.0}
         part = hasd.minimize(self.interrupting(after), np.ones(12), checkpoint=path, interrupt="return", **common)
@@ -363,7 +363,7 @@ class TestInterrupt:
 
     @pytest.mark.parametrize("times", [1, 2])
     @pytest.mark.parametrize("interrupt", ["raise", "return"])
-    def test_while_the_answer_is_made(self, interrupt, times, tmp_path, monkeypatch):
+    def test_an_interrupt_while_the_answer_is_made_leaves_the_checkpoint(self, interrupt, times, tmp_path, monkeypatch):
         """The first Ctrl-C makes it anew, the second is raised; the checkpoint is there in any case."""
         path, left, real = tmp_path / "run.npz", [None] * times, minimizing.result
 
@@ -381,15 +381,15 @@ class TestInterrupt:
                 saved(path, interrupt=interrupt)
         assert checkpoint._contents(path)[0]["tree"]["dict"]["state"]["iteration"] == 20
 
-    def test_before_there_is_anything_to_return(self):
+    def test_an_interrupt_before_there_is_anything_to_return_is_raised(self):
         with pytest.raises(KeyboardInterrupt):
             hasd.minimize(self.interrupting(1), np.ones(12), jac=True, interrupt="return")
 
-    def test_another_word(self):
+    def test_interrupt_takes_only_raise_or_return(self):
         with pytest.raises(ValueError, match="interrupt must be 'raise' or 'return'"):
             hasd.minimize(smooth, np.ones(12), jac=True, interrupt="ignore")
 
-    def test_in_a_thread_where_no_signals_come(self, tmp_path):
+    def test_a_run_in_a_thread_where_no_signals_come_is_the_same(self, tmp_path):
         found = []
         thread = threading.Thread(target=lambda: found.append(saved(tmp_path / "run.npz")))
         thread.start()

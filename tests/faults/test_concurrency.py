@@ -42,7 +42,7 @@ def in_threads(tasks: list[Callable[[], str]], threads: int = 4) -> list[str]:
         return list(pool.map(lambda task: task(), tasks))
 
 
-def test_different_runs_in_four_threads():
+def test_different_runs_in_four_threads_do_not_disturb_each_other():
     """The whole catalogue at once: methods, objectives and solvers beside each other."""
     catalogue = runs.catalogue()
     got = in_threads([lambda run=run: runs.digest(run()) for run in catalogue.values()])
@@ -50,7 +50,7 @@ def test_different_runs_in_four_threads():
 
 
 @pytest.mark.parametrize("name", ["log-sum-exp", "sparse", "quadratic", "transport", "black box"])
-def test_one_objective_shared_by_four_threads(name):
+def test_one_objective_shared_by_four_threads_gives_the_serial_bits(name):
     """The same instance in every thread: the same bits, and each run counts its own products only."""
     f = runs.functions()[name]
     names = [method for method in METHODS if not isinstance(runs.minimized(f, method), str)]
@@ -79,7 +79,7 @@ def envelope(x: np.ndarray, method: str) -> tuple[float, np.ndarray, str]:
 
 
 @pytest.mark.parametrize("method", ["hasd", "hasd-qn", "hasd-paper", "hasd-restart", "heavy-ball"])
-def test_a_function_that_minimises(method):
+def test_a_function_may_minimise_inside_a_run_and_changes_neither(method):
     """Nested runs: the inner ones give what they give by themselves, the outer one what it does with their values."""
     asked: list[tuple[np.ndarray, tuple[float, np.ndarray, str]]] = []
 
@@ -96,7 +96,7 @@ def test_a_function_that_minimises(method):
     assert runs.digest(hasd.minimize(lambda x: next(replies)[:2], np.ones(4), **options)) == runs.digest(res)
 
 
-def test_a_callback_that_minimises():
+def test_a_callback_may_minimise_inside_a_run_and_changes_neither():
     f, seen = runs.functions()["logistic"], []
     plain = runs.minimized(f, "hasd")
     res = runs.minimized(f, "hasd", callback=lambda x: seen.append(runs.digest(runs.minimized(f, "hasd"))))
@@ -104,7 +104,7 @@ def test_a_callback_that_minimises():
 
 
 @pytest.mark.parametrize("method", hasd.method_names())
-def test_loops_that_take_turns(method):
+def test_loops_that_take_turns_do_not_disturb_each_other(method):
     """Two iterators over one objective, a step of each in turn: the states of each are those of a loop of its own."""
     f = runs.functions()["least-squares"]
 
@@ -117,7 +117,7 @@ def test_loops_that_take_turns(method):
 
 
 @pytest.mark.slow
-def test_three_spawned_processes():
+def test_three_spawned_processes_give_the_serial_bits():
     """Fresh interpreters, three at once: the bits of this one.  What is sent there can be pickled."""
     names = [*SOLVERS, *(f"{method}: logistic" for method in METHODS), *(f"{method}: sparse" for method in METHODS)]
     f = runs.functions()["power"]
@@ -238,7 +238,7 @@ def blas_threads() -> list[tuple[str, int]]:
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_threads_of_blas(threads):
+def test_threads_keep_the_serial_bits_and_the_number_of_blas_threads(threads):
     """Whatever their number: it stays as the caller set it, and runs in threads give what serial ones give."""
     limits = pytest.importorskip("threadpoolctl").threadpool_limits
     names = [f"{method}: {name}" for method in METHODS for name in ("log-sum-exp", "least-squares")] + list(SOLVERS)

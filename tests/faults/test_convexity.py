@@ -76,7 +76,7 @@ def test_a_wrong_gradient_is_seen(factor):
 
 @pytest.mark.parametrize("p", NORMS)
 @pytest.mark.parametrize("method", BLACK_BOXES)
-def test_a_convex_function_never_is(method, p):
+def test_a_convex_function_is_never_called_nonconvex(method, p):
     """To the last digit.  Mutation: NOISE = 0.1."""
     f = LogSumExp(A, RIGHT, alpha=0.1, ridge=1e-3)
     quadratic = Quadratic(A.T @ A, A[0])
@@ -86,7 +86,7 @@ def test_a_convex_function_never_is(method, p):
 
 
 @pytest.mark.parametrize("given", [{"radius": 1e-3}, {"mu": 50.0}])
-def test_a_promise_that_is_not_kept(given):
+def test_a_promise_that_is_not_kept_is_told_and_nothing_certified(given):
     res = hasd.minimize(bowl, 3 * np.ones(6), jac=True, method="hasd-qn", gap_tol=0.0, tol=1e-9, **given)
     assert (
         "A lower bound, " in res.message and res.certificate.gap(100.0) == np.inf and res.status != hasd.Status.GAP.code
@@ -104,7 +104,7 @@ def test_a_stuck_run_says_which():
     assert "not convex" in res.message and res.status in (1, *stuck) and not res.success
 
 
-def test_it_is_remembered_across_a_checkpoint(tmp_path):
+def test_nonconvexity_is_remembered_across_a_checkpoint(tmp_path):
     common = {"jac": True, "method": "hasd-qn", "tol": 1e-8}
     x0, path = np.linspace(0.1, 3.0, 6), tmp_path / "run.npz"
     part = hasd.minimize(waves, x0, maxiter=4, checkpoint=path, **common)

@@ -45,17 +45,17 @@ def small_one(name: str) -> Problem:
 
 class TestSolved:
     @named
-    def test_all_that_l_bfgs_b_solves(self, entry: Entry) -> None:
+    def test_every_problem_that_l_bfgs_b_solves_is_solved(self, entry: Entry) -> None:
         row = compared(entry)
         assert row.theirs.solved  # or f* is wrong: too low
         assert row.ours.solved
         # a value below f*, but for rounding, would say that f* is too high
         assert min(row.theirs.best, row.ours.best) >= entry.optimum - 1e-12 * max(1.0, abs(entry.optimum))
 
-    def test_in_at_most_1_3_times_the_calls(self) -> None:
+    def test_cutest_takes_at_most_1_3_times_the_calls_of_l_bfgs_b(self) -> None:
         assert mean_ratio([compared(entry) for entry in CONVEX]) <= 1.3
 
-    def test_steepest_descent_would_not_do(self) -> None:
+    def test_gradient_descent_misses_the_target_within_a_hundred_calls(self) -> None:
         """So the two above can fail."""
         problem = small_one("DIXON3DQ")
         watched = Watched(problem.fun)
@@ -72,7 +72,7 @@ class TestSolved:
         assert problem.gap(res.fun) <= 1e-13
         assert len(watched.values) <= 500 < BUDGET
 
-    def test_the_table(self, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_the_benchmark_prints_its_table_and_refuses_unknown_names(self, capsys: pytest.CaptureFixture[str]) -> None:
         assert main(["--only", "ZANGWIL*"]) == 0
         out = capsys.readouterr().out
         assert "ZANGWIL2" in out and "1 problems to 1e-06: L-BFGS-B solved 1, hasd 1" in out
@@ -81,7 +81,7 @@ class TestSolved:
 
 class TestProblems:
     @small
-    def test_convex(self, entry: Entry) -> None:
+    def test_hessians_of_the_problems_have_no_negative_eigenvalue(self, entry: Entry) -> None:
         """No Hessian near the start or near 0 has a negative eigenvalue, but for rounding."""
         problem, rng = load(entry), np.random.default_rng(0)
         size = 0.1 * max(1.0, float(np.abs(problem.x0).max()))
@@ -91,7 +91,7 @@ class TestProblems:
             assert eigenvalues[0] >= -1e-12 * eigenvalues[-1]
 
     @small
-    def test_gradient(self, entry: Entry) -> None:
+    def test_gradients_of_the_problems_agree_with_differences(self, entry: Entry) -> None:
         """Against a central difference along a line."""
         problem = load(entry)
         d = np.random.default_rng(0).standard_normal(problem.x0.size)
@@ -109,7 +109,7 @@ class TestPermuted:
     """The permuted function has the values of the other to the bit, but BLAS adds in the order of the coordinates."""
 
     @small
-    def test_gives_the_permuted_iterates(self, entry: Entry) -> None:
+    def test_a_permuted_function_gives_the_permuted_iterates(self, entry: Entry) -> None:
         """To rounding, as long as conditioning lets it: PALMER's polynomials lose half of the digits."""
         problem = load(entry)
         order = np.random.default_rng(0).permutation(problem.x0.size)
@@ -119,7 +119,7 @@ class TestPermuted:
             assert np.abs(x[order] - z).max() <= (1e-6 if "PALMER" in entry.name else 1e-10) * size
 
     @small
-    def test_to_the_bit_with_sums_without_order(self, entry: Entry, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_permuting_keeps_each_bit_if_sums_ignore_order(self, entry: Entry, monkeypatch: pytest.MonkeyPatch) -> None:
         """Nothing else in the method knows which coordinate is which."""
         cutest.sums_without_order(monkeypatch)
         problem = load(entry)
@@ -162,21 +162,21 @@ class TestPerturbed:
 
     @small
     @pytest.mark.parametrize("level", [1e-8, 1e-3])
-    def test_noisy(self, entry: Entry, level: float) -> None:
+    def test_noisy_problems_are_solved_to_their_noise(self, entry: Entry, level: float) -> None:
         """In the median: with other roundings a run meets other noise, and one in some dozens ends early."""
         problem = load(entry)
         ends = [ended(problem, cutest.noisy(problem, level, seed)) for seed in range(5)]
         assert np.median([problem.gap(problem.fun(res.x)[0]) for res in ends]) <= allowed(problem, level)
 
     @small
-    def test_truncated(self, entry: Entry) -> None:
+    def test_truncated_problems_are_solved_to_their_digits(self, entry: Entry) -> None:
         problem = load(entry)
         res = ended(problem, cutest.truncated(problem, digits=6))
         assert problem.gap(problem.fun(res.x)[0]) <= allowed(problem, 1e-5)
 
     @small
     @pytest.mark.parametrize("seed", [0, 1])
-    def test_random_nan(self, entry: Entry, seed: int) -> None:
+    def test_problems_with_random_nan_are_solved(self, entry: Entry, seed: int) -> None:
         problem = load(entry)
         res = ended(problem, cutest.random_nan(problem, 0.05, seed))
         assert res.success
@@ -189,7 +189,7 @@ class TestPerturbed:
         watched = Watched(lambda x: problem.fun(x) if len(watched.values) < 10 else (math.nan, x * math.nan))
         assert hasd.minimize(watched, problem.x0, jac=True, tol=0.0, maxfun=BUDGET).status == Status.NONFINITE.code
 
-    def test_they_are_perturbed(self) -> None:
+    def test_the_perturbations_change_values_as_much_as_they_say(self) -> None:
         """So the three above can fail."""
         problem = small_one("TRIDIA")
         rng = np.random.default_rng(0)

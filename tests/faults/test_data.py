@@ -54,7 +54,7 @@ def test_numbers_out_of_range_are_refused_by_name(name, call, given):
         call(given)
 
 
-def test_half_an_iteration():
+def test_half_an_iteration_is_refused():
     with pytest.raises(ValueError, match=r"iterations must be finite and >= 0, a whole number, got 0\.5"):
         FIT.duality_gap(HALVES, iterations=0.5)
 
@@ -77,13 +77,13 @@ def test_balance_needs_the_entries():
         hasd.balance(aslinearoperator(A), B, [3.0, 4.0])
 
 
-def test_rows_of_different_lengths():
+def test_rows_of_different_lengths_are_refused():
     for call in (hasd.chebyshev, hasd.lp_fit, objectives.LeastSquares):
         with pytest.raises(ValueError, match=r"^A must be an array of numbers"):
             call([[1.0, 2.0], [3.0], [4.0, 5.0]], B)
 
 
-def test_nothing_is_no_vector():
+def test_an_empty_vector_is_refused():
     with pytest.raises(ValueError, match=r"b must be 1-D and not empty, got shape \(0,\)"):
         objectives.SymmetricSoftmax(b=[])
     with pytest.raises(ValueError, match=r"x must be 1-D and not empty, got shape \(0,\)"):

@@ -59,7 +59,7 @@ class TestScale:
     @declared_and_not
     @pytest.mark.parametrize("f", [bowl, softmax])
     @pytest.mark.parametrize("mu", [0.0, 0.05])
-    def test_black_box(self, method, declared, f, mu):
+    def test_scaling_a_function_by_a_power_of_two_keeps_every_bit(self, method, declared, f, mu):
         def states(k):
             def scaled(x):
                 value, g = f(x)
@@ -75,7 +75,7 @@ class TestScale:
 
     @every_black_box
     @declared_and_not
-    def test_to_the_end(self, method, declared):
+    def test_scaling_by_a_power_of_two_keeps_whole_runs_with_mu(self, method, declared):
         """With mu the weights grow geometrically: they, too, stay within what can be represented."""
 
         def run(k):
@@ -97,7 +97,7 @@ class TestScale:
         ("method", "name"),
         [pair for pair in product(hasd.method_names(), OBJECTIVES) if pair != ("hasd-cg", "quartic")],  # no quadratic
     )
-    def test_data(self, method, name):
+    def test_scaling_the_data_by_a_power_of_two_keeps_every_bit(self, method, name):
         def states(k):
             mu = convexity(method, k) or None
             return list(islice(hasd.iterate(OBJECTIVES[name](k), np.ones(8), method=method, mu=mu), 7))
@@ -117,13 +117,13 @@ class TestScale:
             assert one.certificates == () or len(one.certificates) == len(other.certificates)
 
     @given(st.lists(st.floats(-4.0, 4.0).filter(lambda v: v == 0.0 or abs(v) > 1e-6), min_size=1, max_size=9))
-    def test_norm(self, entries):
+    def test_norm2_scales_exactly_with_powers_of_two(self, entries):
         x = np.array(entries)
         for k in (-1000, -600, -340, -300, 300, 340, 600, 1000):
             assert norm2(2.0**k * x) == math.ldexp(norm2(x), k)
 
     @pytest.mark.parametrize("size", [1e-30, 1e-22, 1e-18, 1e18, 1e22, 1e30])
-    def test_norm_in_single_precision(self, size):
+    def test_norm2_in_single_precision_neither_overflows_nor_vanishes(self, size):
         x = np.array([3.0, 4.0], dtype=np.float32) * np.float32(size)
         assert norm2(x) == pytest.approx(5.0 * size, rel=1e-6)
 
@@ -133,7 +133,7 @@ class TestMixture:
 
     @every_black_box
     @declared_and_not
-    def test_gradients_of_all_sizes(self, method, declared):
+    def test_a_gradient_with_entries_of_all_sizes_is_still_brought_down(self, method, declared):
         def f(x):
             return float(self.WEIGHTS @ np.logaddexp(x - 1.0, 1.0 - x)), self.WEIGHTS * np.tanh(x - 1.0)
 
@@ -174,7 +174,7 @@ class TestNorms:
         assert near.fun - -3.0 <= 1e-3 and end.fun - -3.0 <= 1e-3
 
     @every_method
-    def test_one_variable(self, method):
+    def test_every_method_solves_a_problem_of_one_variable(self, method):
         f = objectives.Quadratic([[4.0]], [-8.0])
         res = hasd.minimize(f, [0.0], method=method, mu=convexity(method) or None)
         assert res.success and res.x.shape == res.jac.shape == (1,)
@@ -184,14 +184,14 @@ class TestNorms:
 class TestDegenerate:
     @every_black_box
     @declared_and_not
-    def test_constant(self, method, declared):
+    def test_a_constant_function_succeeds_after_one_evaluation(self, method, declared):
         L = 1.0 if declared else None
         res = hasd.minimize(lambda x: (3.0, 0.0 * x), np.ones(3), jac=True, method=method, L=L, mu=convexity(method))
         assert (res.status, res.success, res.nit, res.nfev, res.fun) == (0, True, 0, 1, 3.0)
 
     @every_black_box
     @declared_and_not
-    def test_linear(self, method, declared):
+    def test_a_linear_function_ends_without_success_at_a_finite_point(self, method, declared):
         c = np.array([1.0, -2.0, 3.0])
         options = {"L": 1.0 if declared else None, "mu": convexity(method), "maxfun": 400}
         res = hasd.minimize(lambda x: (float(c @ x), c), np.ones(3), jac=True, method=method, **options)
@@ -199,7 +199,7 @@ class TestDegenerate:
         assert np.isfinite(res.x).all() and res.fun == float(c @ res.x) < 2.0
 
     @every_method
-    def test_linear_objective(self, method):
+    def test_a_linear_objective_ends_without_success_at_a_finite_value(self, method):
         f = objectives.Quadratic(np.zeros((2, 2)), [1.0, -1.0])
         res = hasd.minimize(f, np.ones(2), method=method, mu=convexity(method), maxfun=400)
         assert not res.success and math.isfinite(res.fun)
@@ -207,7 +207,7 @@ class TestDegenerate:
             assert res.status == 13
 
     @every_method
-    def test_optimal_at_the_start(self, method):
+    def test_a_start_at_the_optimum_succeeds_after_one_evaluation(self, method):
         f = objectives.Quadratic(np.diag([2.0, 4.0]), [-2.0, -4.0])
         res = hasd.minimize(f, np.ones(2), method=method, mu=convexity(method) or None, tol=0)
         assert (res.status, res.success, res.nit, res.nfev) == (0, True, 0, 1)
@@ -217,7 +217,7 @@ class TestDegenerate:
     @every_black_box
     @declared_and_not
     @pytest.mark.parametrize("tol", [1e-5, 0.0])
-    def test_condition_number_of_black_boxes(self, method, declared, tol):
+    def test_black_boxes_of_condition_1e16_end_near_their_minimum(self, method, declared, tol):
         h, start = self.CONDITION, np.geomspace(0.5, 2.0, 8)
         options = {"L": 8.0 if declared else None, "mu": convexity(method), "tol": tol, "maxfun": 1200}
         res = hasd.minimize(lambda x: (0.5 * float(h @ x**2), h * x), start, jac=True, method=method, **options)
@@ -226,7 +226,7 @@ class TestDegenerate:
 
     @every_method
     @pytest.mark.parametrize("tol", [1e-5, 0.0])
-    def test_condition_number_of_objectives(self, method, tol):
+    def test_objectives_of_condition_1e16_end_near_their_minimum(self, method, tol):
         f = objectives.Quadratic(np.diag(self.CONDITION))
         res = hasd.minimize(f, np.geomspace(0.5, 2.0, 8), method=method, mu=convexity(method), tol=tol, maxfun=200)
         assert res.status in (0, 2, 10, 15)
@@ -245,7 +245,7 @@ class TestDegenerate:
                 assert hasd.minimize(f, x0, method=method, tol=0, maxiter=100).status != 13
 
     @pytest.mark.parametrize("scale", [1e-280, 1.0, 1e280])
-    def test_a_quadratic_that_falls_along_its_kernel_is(self, scale):
+    def test_a_quadratic_that_falls_along_its_kernel_is_unbounded(self, scale):
         f = objectives.Quadratic(scale * np.diag([1.0, 2.0, 3.0, 0.0]), scale * np.ones(4))
         res = hasd.minimize(f, np.zeros(4), method="hasd-cg", tol=0, maxiter=500)
         assert res.status == 13
@@ -265,7 +265,7 @@ class TestLimits:
         goal=st.sampled_from(["value", "gradient"]),
         p=st.sampled_from([None, 2.0, 3.0, math.inf]),
     )
-    def test_never_worse_than_the_start(self, method, declared, structured, seed, limit, amount, goal, p):
+    def test_a_limit_returns_nothing_worse_than_x0(self, method, declared, structured, seed, limit, amount, goal, p):
         rng = np.random.default_rng(seed)
         Q = rng.standard_normal((6, 6))
         f = objectives.Quadratic(Q.T @ Q + 0.01 * np.eye(6), rng.standard_normal(6))
@@ -293,7 +293,7 @@ class TestLimits:
         assert res.nit <= (budget if limit == "maxiter" else math.inf)
 
     @every_method
-    def test_no_time_at_all(self, method):
+    def test_a_time_limit_of_zero_returns_x0_without_an_evaluation(self, method):
         f = objectives.Quadratic(np.eye(3))
         res = hasd.minimize(f, np.ones(3), method=method, mu=convexity(method), time_limit=0)
         assert (res.status, res.success, res.nfev) == (11, False, 0)
@@ -323,7 +323,7 @@ print(res.status, res.nit, res.fun < 0.1 * 0.75 * h.size, resource.getrusage(res
 class TestSize:
     @every_method
     @pytest.mark.parametrize("p", [2.0, math.inf])
-    def test_memory(self, method, p):
+    def test_a_run_holds_no_more_vectors_than_its_method_needs(self, method, p):
         d = 20_000
         H = sparse.diags(np.tile([2.0, 1.0], d // 2)).tocsr()
         f = objectives.Quadratic(H, -H @ np.ones(d))
@@ -340,7 +340,7 @@ class TestSize:
 
     @pytest.mark.slow
     @pytest.mark.parametrize("method", ["hasd", "gradient-descent"])
-    def test_ten_million_variables(self, method):
+    def test_ten_million_variables_need_less_than_2_5_gigabytes(self, method):
         command = [sys.executable, "-c", LARGE, method]
         status, nit, fell, kilobytes = subprocess.run(
             command, capture_output=True, text=True, check=True

@@ -15,14 +15,14 @@ BEST = LeastSquares(A, B)(np.linalg.lstsq(A, B, rcond=None)[0])
 
 @pytest.mark.parametrize("method", ["auto", "hasd-qn", "hasd-subspace", "hasd-cg"])
 @pytest.mark.parametrize("size", [1e-120, 1e-60, 1e-20, 1.0, 1e20, 1e60])
-def test_data_of_any_size(method, size):
+def test_least_squares_with_data_of_any_size_are_solved(method, size):
     """The minimiser is 1/size away from x0 = 0."""
     res = hasd.minimize(LeastSquares(size * A, B), np.zeros(4), method=method)
     assert res.success and res.fun == pytest.approx(BEST, rel=1e-9)
 
 
 @pytest.mark.parametrize("far", [1e5, 1e10, 1e20, 1e40, 1e60])
-def test_a_minimiser_far_from_the_start(far):
+def test_a_minimiser_far_from_the_start_is_found_in_40_evaluations(far):
     """The first step knows nothing of the distance: within a few dozen evaluations it does."""
     res = hasd.minimize(lambda x: (0.5 * float((x - far) @ (x - far)), x - far), np.zeros(2), jac=True)
     assert res.success and res.nfev <= 40
@@ -78,7 +78,7 @@ def test_a_parabola_that_slowly_falls_sideways_is_unbounded(fall):
     ],
     ids=["a curvature below all numbers", "values below the normal ones", "a minimum at infinity"],
 )
-def test_functions_at_the_end_of_the_numbers(method, f, x0):
+def test_tiny_functions_end_at_a_finite_x_no_worse_than_x0(method, f, x0):
     """No error of ours, no x at infinity, nothing worse than x0."""
     mu = {"mu": 1e-320} if method == "hasd-restart" else {}
     with np.errstate(all="ignore"):

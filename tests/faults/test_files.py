@@ -60,7 +60,7 @@ from hasd.solve import Cost, FileProblem, Pair, Settings, read
         ("unknown2.bin", npz(A=A, b=Y)),
     ],
 )
-def test_read(tmp_path, name, data):
+def test_every_format_is_read_into_the_same_float64_table(tmp_path, name, data):
     pair = read(put(tmp_path, name, data), Settings("minimax"))
     assert isinstance(pair, Pair)
     dense = pair.A if isinstance(pair.A, np.ndarray) else pair.A.toarray()
@@ -83,7 +83,7 @@ def test_float32_and_integers_become_float64(tmp_path):
 
 
 @pytest.mark.parametrize(("target", "column"), [("a", 0), ("0", 0), ("-1", 3), ("2", 2), (None, 3), ("y", 3)])
-def test_the_target_by_name_and_by_index(tmp_path, target, column):
+def test_the_target_is_found_by_name_and_by_index(tmp_path, target, column):
     pair = read(put(tmp_path, "t.csv", csv()), Settings("minimax", target=target))
     np.testing.assert_array_equal(pair.b, ROWS[:, column])
     np.testing.assert_array_equal(pair.A, np.delete(ROWS, column, axis=1))
@@ -99,7 +99,7 @@ def test_the_target_by_name_and_by_index(tmp_path, target, column):
     ],
 )
 @pytest.mark.parametrize("names", ["", "a,b,c,label\n"])
-def test_two_labels_of_any_kind(tmp_path, words, expected, note, names):
+def test_two_labels_of_any_kind_become_minus_and_plus_one(tmp_path, words, expected, note, names):
     text = names + "".join(f"1,{i},2,{words[i % 2]}\n" for i in range(6))
     pair = read(put(tmp_path, "t.csv", text.encode()), Settings("logistic"))
     assert pair.b.tolist() == list(expected) * 3
@@ -113,7 +113,7 @@ def test_words_in_parquet_and_numbers_in_npz_are_labels(tmp_path):
     assert read(put(tmp_path, "t.npz", both), Settings("logistic")).b.tolist() == [1, -1] * 3
 
 
-def test_costs(tmp_path):
+def test_costs_are_read_and_missing_masses_are_uniform(tmp_path):
     request, C = Settings("transport"), np.arange(6.0).reshape(2, 3)
     for name, data in (("c.npy", npy(C)), ("c.csv", csv(C, names="")), ("c.npz", npz(C=C)), ("d.npz", npz(cost=C))):
         cost = read(put(tmp_path, name, data), request)
@@ -209,13 +209,13 @@ def test_rows_with_missing_values_are_left_out_on_demand(tmp_path):
         (b"a,b,y\n1.5,2,3\n2,1e1,-0.5\n", ".", False),
     ],
 )
-def test_the_decimal_sign(tmp_path, text, decimal, noted):
+def test_the_decimal_sign_is_given_or_else_guessed_and_noted(tmp_path, text, decimal, noted):
     pair = as_csv(tmp_path, text, decimal=decimal)
     np.testing.assert_array_equal(pair.A, [[1.5, 2], [2, 10]])
     assert pair.b.tolist() == [3, -0.5] and bool(pair.notes) == noted
 
 
-def test_whole_numbers_beyond_64_bits_and_decimals_of_parquet(tmp_path):
+def test_integers_beyond_64_bits_and_parquet_decimals_become_floats(tmp_path):
     pair = as_csv(tmp_path, b"x,y\n-1,9223372036854775808\n99999999999999999999,-2\n")
     assert pair.A.tolist() == [[-1.0], [1e20]] and pair.b.tolist() == [2.0**63, -2.0]
     pyarrow = pytest.importorskip("pyarrow")
@@ -270,11 +270,11 @@ def test_names_that_occur_twice_or_not_at_all_are_told_apart(tmp_path):
         ),
     ],
 )
-def test_columns_that_are_neither_numbers_nor_categories(tmp_path, text, settings, message):
+def test_columns_that_are_neither_numbers_nor_categories_are_refused(tmp_path, text, settings, message):
     assert message in refused(put(tmp_path, "t.csv", text), Settings("minimax", **settings))
 
 
-def test_categories_without_names(tmp_path):
+def test_categories_without_names_are_named_by_column_number(tmp_path):
     pair = as_csv(tmp_path, b"1,red,3\n2,blue,3\n3,red,4\n", header="no")
     assert pair.columns == ("column 0", "column 1=blue", "column 1=red")
     assert pair.notes[-1] == "Columns have no names here and are counted from 0."
@@ -339,7 +339,7 @@ TABLES = [
 
 
 @pytest.mark.parametrize(("data", "message"), TABLES)
-def test_bad_tables(tmp_path, data, message):
+def test_a_bad_table_is_refused_with_what_is_wrong(tmp_path, data, message):
     assert message in refused(put(tmp_path, "t.csv", data))
 
 
@@ -371,7 +371,7 @@ def test_bad_tables(tmp_path, data, message):
         (b"1 1:2\n\x00", "line 2: binary data"),
     ],
 )
-def test_bad_svmlight(tmp_path, data, message):
+def test_a_bad_svmlight_file_is_refused_with_what_is_wrong(tmp_path, data, message):
     assert message in refused(put(tmp_path, "t.svm", data))
 
 
@@ -414,7 +414,7 @@ RECORD = np.zeros(4, dtype=[("x", "f8"), ("y", "i4")])
         (b"\x93NUMPY\x09\x00" + b"\0" * 50, HEADER),
     ],
 )
-def test_bad_npy(tmp_path, data, message):
+def test_a_bad_npy_file_is_refused_alone_and_inside_an_npz(tmp_path, data, message):
     assert message in refused(put(tmp_path, "t.npy", data))
     inside = refused(put(tmp_path, "t.npz", zipped(("A.npy", data), ("b.npy", npy(Y)))))
     assert inside.startswith(("array 'A'", "no rows", "row 0"))
@@ -444,11 +444,11 @@ def test_bad_npy(tmp_path, data, message):
         (zipped(("A.npy", b"")), "array 'A': not an npy array"),
     ],
 )
-def test_bad_npz(tmp_path, data, message):
+def test_a_bad_npz_file_is_refused_with_what_is_wrong(tmp_path, data, message):
     assert message in refused(put(tmp_path, "t.npz", data))
 
 
-def test_names_that_occur_twice(tmp_path):
+def test_names_that_occur_twice_are_refused(tmp_path):
     with pytest.warns(UserWarning, match="Duplicate name"):
         data = zipped(("A.npy", npy(A)), ("A.npy", npy(A)), ("b.npy", npy(Y)))
     assert "member 'A.npy': damaged, or not written by NumPy" in refused(put(tmp_path, "t.npz", data))
@@ -472,7 +472,7 @@ def test_a_flipped_bit_is_noticed(tmp_path):
         ({"a": np.zeros(0), "y": np.zeros(0)}, "the file has 0 rows, and 2 columns with 2 different names; rows"),
     ],
 )
-def test_bad_parquet(tmp_path, columns, message):
+def test_a_bad_parquet_file_is_refused_with_what_is_wrong(tmp_path, columns, message):
     assert message in refused(put(tmp_path, "t.parquet", parquet(**columns)))
 
 
@@ -483,7 +483,7 @@ def test_formats_that_are_not_read_are_named(tmp_path):
     assert "not a parquet file, or cut off: it does not begin with PAR1" in refused(put(tmp_path, "t.parquet", csv()))
 
 
-def test_parquet_without_pyarrow(tmp_path, monkeypatch):
+def test_parquet_without_pyarrow_names_what_to_install(tmp_path, monkeypatch):
     path = put(tmp_path, "t.parquet", b"PAR1")
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
     assert refused(path) == "reading it needs pyarrow: pip install 'hasd[cli]'"
@@ -500,19 +500,19 @@ def test_parquet_without_pyarrow(tmp_path, monkeypatch):
         (["1", "", "0"], "line 2, column 1 (from 0): the cell is empty or nan"),
     ],
 )
-def test_bad_labels(tmp_path, values, message):
+def test_labels_that_are_not_two_classes_are_refused(tmp_path, values, message):
     text = "".join(f"{i},{value}\n" for i, value in enumerate(values))
     assert message in refused(put(tmp_path, "t.csv", text.encode()), Settings("logistic"))
 
 
-def test_labels_of_an_array(tmp_path):
+def test_an_array_of_more_than_two_labels_is_refused(tmp_path):
     path = put(tmp_path, "t.npz", npz(X=A, y=np.arange(6)))
     message = "array 'y': 6 different values ('0', '1', '2', '3', '4', '5'); logistic needs two classes"
     assert message in refused(path, Settings("logistic"))
 
 
 @pytest.mark.parametrize("target", ["z", "4", "-5", "1.5", "", "9" * 5000])
-def test_a_target_that_is_not_there(tmp_path, target):
+def test_a_target_that_is_not_there_is_refused_with_what_is_there(tmp_path, target):
     assert "the columns are 'a', 'b', 'c', 'y'" in refused(
         put(tmp_path, "t.csv", csv()), Settings("minimax", target=target)
     )
@@ -535,7 +535,7 @@ def test_a_target_that_is_not_there(tmp_path, target):
         ({"C": Y, "a": np.ones(6)}, "array 'C': the shape is (6,)"),
     ],
 )
-def test_bad_costs(tmp_path, arrays, message):
+def test_bad_costs_and_masses_are_refused_naming_the_array(tmp_path, arrays, message):
     assert message in refused(put(tmp_path, "t.npz", npz(**arrays)), Settings("transport"))
 
 
@@ -544,7 +544,7 @@ def test_costs_with_rows_but_no_columns_are_refused(tmp_path):
         assert refused(put(tmp_path, name, data), Settings("transport")) == "the cost matrix has no columns"
 
 
-def test_no_file_at_all(tmp_path):
+def test_a_path_that_leads_to_no_file_is_refused(tmp_path):
     assert "No such file" in refused(str(tmp_path / "none.csv"))
     assert refused(str(tmp_path)) == "is a directory"
     assert "cannot be read" in refused(f"{tmp_path}/\0.csv")
@@ -562,13 +562,13 @@ def test_a_pipe_does_not_hang(tmp_path):
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may read everything")
-def test_permission_denied(tmp_path):
+def test_a_file_without_read_permission_is_refused(tmp_path):
     path = put(tmp_path, "t.csv", csv())
     os.chmod(path, 0)
     assert refused(path) == "Permission denied"
 
 
-def test_permission_denied_as_root(tmp_path, monkeypatch):
+def test_a_file_whose_opening_is_denied_is_refused(tmp_path, monkeypatch):
     def deny(*args, **options):
         raise PermissionError(13, "Permission denied")
 

@@ -138,7 +138,7 @@ def check_command(path: Path, problem: str, target: list[str], was_read: bool, c
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", FORMATS)
-def test_a_thousand_mutated_files(tmp_path, monkeypatch, capsys, name):
+def test_a_thousand_mutated_files_are_read_or_refused_in_one_line(tmp_path, monkeypatch, capsys, name):
     """At least a fifth get past their header, some are refused only there; what is read, the command solves."""
     rng, path, made = random.Random(name), tmp_path / name, FORMATS[name]
     passed, seen, began = count_headers(monkeypatch), Counter[str](), time.process_time()
@@ -158,7 +158,7 @@ def test_a_thousand_mutated_files(tmp_path, monkeypatch, capsys, name):
     assert time.process_time() - began < SECONDS
 
 
-def test_ten_thousand_in_all():
+def test_the_mutated_files_of_all_formats_are_ten_thousand():
     assert FILES * len(FORMATS) == 10_000
 
 

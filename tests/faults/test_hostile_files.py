@@ -121,12 +121,12 @@ def test_categories_are_measured_before_they_are_made(tmp_path):
     assert message.startswith("column 0 ('k') as categories: needs 1.53 MiB of memory, above the limit of 1 MiB")
 
 
-def test_ten_thousand_members_and_one(tmp_path):
+def test_an_archive_of_over_ten_thousand_members_is_refused(tmp_path):
     data = zipped(*((f"{i}.npy", b"") for i in range(10_001)))
     assert refused(put(tmp_path, "t.npz", data)) == "10001 members; at most 10000 are looked at"
 
 
-def test_one_line_in_a_pipe(tmp_path):
+def test_an_error_is_one_line_in_a_pipe(tmp_path):
     path = put(tmp_path, "t\n.csv", b"1,2\n3,x\n")
     command = [sys.executable, "-m", "hasd.cli", "solve", path, "--problem", "minimax"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

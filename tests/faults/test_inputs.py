@@ -157,7 +157,7 @@ def test_bad_input_is_refused_before_any_evaluation(given, kind, sentence):
     assert "\n" not in message and len(message) < 250
 
 
-def test_a_number_that_python_does_not_print():
+def test_a_number_that_python_does_not_print_is_refused():
     with pytest.raises(ValueError, match="maxiter must be a number of at most 308 digits"):
         hasd.minimize(untouched, np.ones(2), jac=True, maxiter=10**5000)
 
@@ -189,7 +189,7 @@ def test_iterate_refuses_the_same(given, kind, sentence):
         next(iter(hasd.iterate(arguments.pop("fun"), arguments.pop("x0"), **arguments)))
 
 
-def test_an_objective_brings_its_own_gradient():
+def test_jac_or_a_start_of_wrong_length_beside_an_objective_is_refused():
     f = hasd.objectives.Quadratic(np.eye(2))
     with pytest.raises(TypeError, match="jac must not be given"):
         hasd.minimize(f, np.ones(2), jac=True)
@@ -232,7 +232,7 @@ class TestFirstEvaluation:
     """Errors that only the first evaluation can show: raised there, with a sentence."""
 
     @pytest.mark.parametrize("gradient", BAD_GRADIENTS.values(), ids=BAD_GRADIENTS)
-    def test_bad_gradient(self, gradient):
+    def test_a_bad_gradient_is_refused_at_the_first_evaluation(self, gradient):
         calls = []
         with pytest.raises((TypeError, ValueError), match="jac must return an array of"):
             hasd.minimize(lambda x: calls.append(0) or (1.0, gradient(x)), np.ones(2), jac=True)
@@ -241,7 +241,7 @@ class TestFirstEvaluation:
         assert len(calls) == 2
 
     @pytest.mark.parametrize("value", BAD_VALUES.values(), ids=BAD_VALUES)
-    def test_bad_value(self, value):
+    def test_a_bad_value_is_refused_at_the_first_evaluation(self, value):
         for options in ({"jac": lambda x: x}, {}):
             with pytest.raises(TypeError, match="fun must return one"):
                 hasd.minimize(value, np.ones(2), **options)
@@ -280,7 +280,7 @@ class TestFirstEvaluation:
                 hasd.minimize(f, np.array([1.0, 2.0]), jac=True, method=method, mu=0.5, tol=0.0)
 
 
-def test_args_beside_an_objective():
+def test_args_beside_an_objective_are_refused():
     """Its data are its own."""
     f = hasd.objectives.Quadratic(np.eye(2))
     with pytest.raises(TypeError, match="args must not be given with an objective"):

@@ -14,7 +14,7 @@ HERE = Path(__file__).parent
 
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_fifty_kills(tmp_path):
+def test_fifty_kills_leave_a_checkpoint_that_goes_on_bit_for_bit(tmp_path):
     """Mutation: write to the file itself and not to a temporary one: a kill in a write leaves it unreadable."""
     source = str(HERE.parents[1] / "src")
     done = subprocess.run(

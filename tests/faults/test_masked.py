@@ -109,7 +109,7 @@ ROWS = {
 
 @pytest.mark.parametrize(("rows", "sentence"), ROWS.values(), ids=ROWS)
 @pytest.mark.parametrize("call", [hasd.chebyshev, hasd.lp_fit, objectives.LeastSquares, objectives.Logistic])
-def test_masked_rows_in_a_list(rows, sentence, call):
+def test_masked_rows_in_a_list_are_refused(rows, sentence, call):
     """NumPy reads what lies under the masks of rows in a list, and makes NaN of the masked constant."""
     with pytest.raises(ValueError, match=sentence):
         call(rows, Y)
@@ -120,7 +120,7 @@ def test_a_list_with_the_masked_constant_is_no_vector():
         hasd.lp_fit(A, [1.0, np.ma.masked, 2.0])
 
 
-def test_masked_values_of_a_sparse_matrix():
+def test_masked_values_of_a_sparse_matrix_are_refused():
     sparse = scipy.sparse.csr_array(A)
     sparse.data = np.ma.masked_array(sparse.data, sparse.data == 3.0)
     for call in (hasd.chebyshev, hasd.lp_fit, objectives.LeastSquares):
@@ -142,7 +142,7 @@ def test_masked_numbers_are_refused_in_one_line(number):
         assert "\n" not in str(caught.value)
 
 
-def test_masked_values_and_gradients_of_two_functions():
+def test_masked_values_and_gradients_of_two_functions_are_refused():
     """As of one that returns both, which the table has."""
     for value in (np.ma.masked, np.ma.masked_array([1.0], [True])):
         for jac in (None, lambda x: x):

@@ -23,7 +23,7 @@ def forget(monkeypatch, library):
     monkeypatch.setitem(sys.modules, library, None)
 
 
-def test_the_progress_bar(monkeypatch):
+def test_a_progress_bar_without_tqdm_names_what_to_install(monkeypatch):
     forget(monkeypatch, "tqdm")
     with pytest.raises(ImportError, match=r"progress=True needs tqdm: pip install 'hasd\[progress\]'"):
         hasd.minimize(BOWL, np.zeros(2), progress=True)
@@ -83,7 +83,7 @@ def test_looking_around_loads_nothing_that_is_missing(absent):
     assert "minimize" in pydoc.render_doc(hasd)
 
 
-def test_any_other_name_is_unknown():
+def test_an_unknown_attribute_of_hasd_raises_attribute_error():
     with pytest.raises(AttributeError, match="module 'hasd' has no attribute 'tensorflow'"):
         hasd.tensorflow  # noqa: B018
 

@@ -65,7 +65,7 @@ class TestRegion:
         np.testing.assert_allclose(res.x, 1.0, atol=1e-2)
 
     @pytest.mark.parametrize("method", ["hasd", "gradient-descent", "agd"])
-    def test_such_points_are_met(self, method):
+    def test_runs_do_try_points_outside_the_domain(self, method):
         """So the test above can fail."""
         left = []
 
@@ -117,21 +117,21 @@ class TestForEver:
 
     @every_method
     @pytest.mark.parametrize("value", [math.nan, math.inf])
-    def test_at_the_start(self, method, value):
+    def test_a_value_not_finite_at_the_start_ends_the_run_after_one_call(self, method, value):
         f = Faulty(lambda call, x: True, value)
         res = solve(f, method)
         assert (res.status, res.success, res.nit, res.nfev, f.calls) == (12, False, 0, 1, 1)
         np.testing.assert_array_equal(res.x, np.zeros(6))
 
     @pytest.mark.parametrize("method", [name for name in hasd.method_names() if name != "hasd-cg"])
-    def test_an_objective_that_overflows_at_the_start(self, method):
+    def test_an_objective_that_overflows_at_the_start_returns_x0(self, method):
         f = hasd.objectives.Power(np.eye(2), np.zeros(2), q=4)
         res = hasd.minimize(f, np.full(2, 1e100), method=method, mu=0.05 if method == "hasd-restart" else 0.0)
         assert (res.status, res.success, res.nit) == (12, False, 0)
         np.testing.assert_array_equal(res.x, [1e100, 1e100])
 
     @pytest.mark.parametrize("method", [name for name in hasd.method_names() if name != "hasd-cg"])
-    def test_an_objective_that_overflows_next_to_it(self, method):
+    def test_an_objective_that_overflows_next_to_x0_ends_finite_and_no_worse(self, method):
         """4.5e76^4 is within a factor of 50 of the largest number there is."""
         f = hasd.objectives.Power(np.diag([1.0, 3.0]), np.zeros(2), q=4)
         x0 = np.full(2, 1.5e76)
@@ -140,7 +140,7 @@ class TestForEver:
         assert math.isfinite(res.fun) and res.fun <= f(x0)
         assert np.isfinite(res.x).all() and np.isfinite(res.jac).all()
 
-    def test_a_broken_gradient_at_the_start(self):
+    def test_a_broken_gradient_at_the_start_is_called_a_nonfinite_start(self):
         assert hasd.minimize(lambda x: (1.0, x * math.nan), np.ones(2), jac=True).status == 12
 
     @every_method
@@ -151,7 +151,7 @@ class TestForEver:
 
 
 class TestUnbounded:
-    def test_at_the_start(self):
+    def test_minus_infinity_at_the_start_is_called_unbounded(self):
         res = hasd.minimize(lambda x: (-math.inf, x), np.ones(2), jac=True)
         assert (res.status, res.success) == (13, False)
 

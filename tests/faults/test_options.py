@@ -148,7 +148,7 @@ def test_numbers_of_numpy_are_kept_as_plain_ones():
         assert repr(HASDRestart(G_hat=4 * number, constant=number)) == repr(HASDRestart(G_hat=2.0, constant=0.5))
 
 
-def test_inner_methods_that_cannot_be_run_inside():
+def test_inner_methods_that_cannot_be_run_inside_are_refused():
     with pytest.raises(ValueError, match=r"^inner must be a method that does not need mu"):
         HASDRestart(inner=HASDRestart(G_hat=2.0))
     with pytest.raises(TypeError, match=r"needs an objective f\(x\) = phi\(Ax - b\)"):
@@ -177,7 +177,7 @@ NO_SETTINGS = [-1.0, -3, math.nan, math.inf, -math.inf, 10**400, 10**5000, np.ar
 
 
 @pytest.mark.parametrize(("name", "setting"), SETTINGS)
-def test_settings_of_objectives(name, setting):
+def test_settings_of_objectives_must_be_real_numbers_in_range(name, setting):
     make = SETTINGS[name, setting]
     for value in NO_NUMBERS:
         with pytest.raises(TypeError, match=f"^{setting} must be a real number, got "):

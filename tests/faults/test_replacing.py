@@ -42,7 +42,7 @@ class TestWriting:
         assert names(tmp_path) == ["run.npz", "run.npz.previous"]
         assert (iteration(path), iteration(replacing.previous_path(path))) == (20, 15)
 
-    def test_where_links_are_unknown(self, tmp_path, monkeypatch):
+    def test_the_last_two_are_kept_where_links_are_unknown_too(self, tmp_path, monkeypatch):
         def refuse(*args):
             raise OSError(errno.EPERM, "no links here")
 
@@ -72,7 +72,7 @@ class TestWriting:
 
 
 class TestTwoWriters:
-    def test_of_one_file_leave_it_readable_at_any_moment(self, tmp_path):
+    def test_writers_of_one_file_leave_it_readable_at_any_moment(self, tmp_path):
         """Mutation: one temporary name for all."""
         path, found, over = tmp_path / "run.npz", [], threading.Event()
         run(path, maxiter=2)
@@ -92,7 +92,7 @@ class TestTwoWriters:
         assert iteration(path) == 60
         assert names(tmp_path) == ["run.npz", "run.npz.previous"]
 
-    def test_of_whom_one_has_just_kept_the_last_version(self, tmp_path):
+    def test_a_version_that_another_writer_just_kept_is_kept_once(self, tmp_path):
         """Two names of one file, and renaming one to the other does nothing: the name it was kept by must go too."""
         path = tmp_path / "run.npz"
         path.write_text("last")
@@ -101,7 +101,7 @@ class TestTwoWriters:
         assert names(tmp_path) == ["run.npz", "run.npz.previous"]
         assert (path.read_text(), replacing.previous_path(path).read_text()) == ("new", "last")
 
-    def test_of_whom_one_has_just_put_its_own_in_place(self, tmp_path, monkeypatch):
+    def test_a_file_that_another_writer_just_replaced_is_not_moved_away(self, tmp_path, monkeypatch):
         """Linux knows no link to a file whose last name has gone meanwhile.  Nothing moves the other's file away."""
         path, real, moved = tmp_path / "run.npz", os.replace, []
 
@@ -118,7 +118,7 @@ class TestTwoWriters:
         replacing.replace(path, lambda file: file.write(b"new"), keep=True)
         assert moved == [replacing.temporary_path(path)] and path.read_text() == "new"
 
-    def test_no_two_have_the_same_name(self, tmp_path):
+    def test_no_two_threads_have_the_same_temporary_name(self, tmp_path):
         seen, together = [], threading.Barrier(4)
 
         def name():
@@ -143,7 +143,7 @@ class TestLeftovers:
         child.wait()
         return child.pid
 
-    def test_those_of_the_dead_are_removed_and_no_others(self, tmp_path, dead):
+    def test_leftovers_of_the_dead_are_removed_and_no_others(self, tmp_path, dead):
         path, mine = tmp_path / "run.npz", replacing._machine()
         gone = [f"run.npz.{mine}-{dead}-7.tmp", f"run.npz.{mine}-{dead}-7.link", f"run.npz.{mine}-{10**30}-1.tmp"]
         old = [f"run.npz.00000000-{dead}-1.tmp"]
@@ -167,7 +167,7 @@ class TestADamagedLastOne:
 
     @pytest.mark.filterwarnings("ignore:.*going on from:RuntimeWarning")
     @pytest.mark.parametrize("resumed", [True, False])
-    def test_never_replaces_the_good_one_before(self, resumed, tmp_path, monkeypatch):
+    def test_a_damaged_checkpoint_never_replaces_the_good_one_before(self, resumed, tmp_path, monkeypatch):
         path = tmp_path / "run.npz"
         run(path)
         good = replacing.previous_path(path).read_bytes()
@@ -186,7 +186,7 @@ class TestADamagedLastOne:
             run(path, resume=path if resumed else None, maxiter=30)
         assert writes and replacing.previous_path(path).read_bytes() == good
 
-    def test_is_replaced_even_where_nothing_is_new(self, tmp_path):
+    def test_a_damaged_checkpoint_is_replaced_even_where_nothing_is_new(self, tmp_path):
         path = tmp_path / "run.npz"
         run(path)
         path.write_bytes(b"")
@@ -198,7 +198,7 @@ class TestADamagedLastOne:
 class TestSomebodysFile:
     @pytest.mark.parametrize("suffix", ["", ".previous"])
     @pytest.mark.parametrize("kind", ["npz", "npy", "text", "zip-like"])
-    def test_is_not_overwritten(self, kind, suffix, tmp_path):
+    def test_somebodys_file_is_not_overwritten(self, kind, suffix, tmp_path):
         path = tmp_path / f"run.npz{suffix}"
         if kind == "npz":
             with open(path, "wb") as file:
@@ -213,7 +213,7 @@ class TestSomebodysFile:
             hasd.minimize(lambda x: calls.append(x), X0, jac=True, checkpoint=tmp_path / "run.npz")
         assert path.read_bytes() == before and not calls
 
-    def test_but_an_old_or_damaged_checkpoint_is(self, tmp_path):
+    def test_an_old_or_damaged_checkpoint_is_overwritten(self, tmp_path):
         path = tmp_path / "run.npz"
         run(path)
         whole = path.read_bytes()
@@ -228,14 +228,14 @@ class TestSomebodysFile:
         assert iteration(path) == 1
 
     @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
-    def test_a_pipe(self, tmp_path):
+    def test_a_pipe_is_refused_as_a_checkpoint(self, tmp_path):
         os.mkfifo(tmp_path / "run.npz")
         with pytest.raises(FileExistsError, match="is no checkpoint"):
             run(tmp_path / "run.npz")
 
 
 class TestNames:
-    def test_a_link_leads_to_the_file(self, tmp_path):
+    def test_a_checkpoint_named_by_a_link_replaces_the_file_it_leads_to(self, tmp_path):
         """Mutation: replace the link, and leave what it led to as it was."""
         folder, link = tmp_path / "far", tmp_path / "run.npz"
         folder.mkdir()
@@ -252,7 +252,7 @@ class TestNames:
 
     @pytest.mark.parametrize("name", ["", ".", "/", "a\0b", "x" * 400, "x" * 250])
     @pytest.mark.parametrize("setting", ["resume", "checkpoint"])
-    def test_odd_ones(self, setting, name):
+    def test_names_that_no_file_can_have_are_refused(self, setting, name):
         with pytest.raises(ValueError, match=f"{setting} must name a file, got") as caught:
             hasd.minimize(fun, X0, jac=True, **{setting: name})
         assert len(str(caught.value)) < 250

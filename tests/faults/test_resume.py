@@ -62,12 +62,12 @@ class TestWhatARunKnows:
         f = LogSumExp(A, np.ones(40), ridge=0.1)
         whole = hasd.minimize(f, X0, maxiter=9, **common)
         part = hasd.minimize(f, X0, maxiter=8, checkpoint=path, **common)
-        assert "the radius is too small" in part.message and part.message[50:] == whole.message[50:]
+        assert "radius = 0.001 is too small" in part.message and part.message[50:] == whole.message[50:]
         for resume in (path, part.state):
             rest = hasd.minimize(f, X0, maxiter=9, resume=resume, **common)
             assert (rest.message, rest.gap) == (whole.message, np.inf)
 
-    def test_again_and_again(self, tmp_path):
+    def test_a_run_in_pieces_of_one_iteration_is_the_whole_run(self, tmp_path):
         """A run in pieces of one iteration each."""
         common = {"jac": True, "method": "hasd-qn", "tol": 1e-9, "radius": 20.0}
         whole, path = hasd.minimize(hills, X0, maxiter=12, **common), tmp_path / "run.npz"
@@ -79,7 +79,7 @@ class TestWhatARunKnows:
         for res in (part, other):
             assert res.message == whole.message and np.array_equal(res.x, whole.x)
 
-    def test_the_smallest_gradient_too(self, tmp_path):
+    def test_a_resumed_run_remembers_the_smallest_gradient(self, tmp_path):
         """Mutation: let a state begin with its own gradient as the smallest."""
         common = {"jac": True, "method": "heavy-ball", "momentum": 0.99, "L": 40.0, "tol": 0.0, "goal": "gradient"}
         path, seen = tmp_path / "run.npz", 0
@@ -96,7 +96,7 @@ class TestAStepThatWasBrokenOff:
     """Mutation: save the counts, or the best point, as they are at the end and not as they were before the step."""
 
     @pytest.mark.parametrize("method", ["hasd", "hasd-paper", "hasd-qn", "steepest-descent"])
-    def test_it_is_counted_once(self, method, tmp_path):
+    def test_a_step_that_was_broken_off_is_counted_once(self, method, tmp_path):
         common = {"jac": True, "method": method, "tol": 0.0, "maxiter": 25}
         x0, path = np.linspace(1.0, 3.0, 6), tmp_path / "run.npz"
         whole = hasd.minimize(grown, x0, **common)
@@ -108,7 +108,7 @@ class TestAStepThatWasBrokenOff:
             for name in set(whole.trace) - {"seconds"}:
                 np.testing.assert_array_equal(rest.trace[name], whole.trace[name])
 
-    def test_its_points_are_forgotten(self, tmp_path):
+    def test_points_of_a_step_that_was_broken_off_are_forgotten(self, tmp_path):
         """The best point of a run to maxiter is not one of a later step."""
         common, x0, path = {"jac": True, "method": "hasd", "tol": 0.0}, np.linspace(1.0, 3.0, 6), tmp_path / "run.npz"
         for budget in range(2, 25):
@@ -122,7 +122,7 @@ class TestItsOwnFunction:
     """Mutation: hold the difference of the values against these values alone."""
 
     @pytest.mark.parametrize("start", [0.0, 1.0 - 1e-9, 1.0 + 1e-15])
-    def test_near_a_minimum_at_zero(self, start, tmp_path):
+    def test_a_run_that_ended_at_a_minimum_of_zero_may_be_resumed(self, start, tmp_path):
         wide = np.random.default_rng(0).standard_normal((80, 60))
         f, path, x0 = LeastSquares(wide, wide @ np.ones(60)), tmp_path / "run.npz", np.full(60, start)
         for method in ("auto", "hasd-subspace", "hasd-qn", "hasd-cg"):
@@ -130,7 +130,7 @@ class TestItsOwnFunction:
             again = hasd.minimize(f, x0, tol=1e-12, method=method, resume=path)
             assert np.array_equal(done.x, again.x)
 
-    def test_with_a_little_noise(self, tmp_path):
+    def test_a_little_noise_is_not_taken_for_another_function(self, tmp_path):
         rng, path = np.random.default_rng(1), tmp_path / "run.npz"
 
         def noisy(x):
@@ -142,7 +142,7 @@ class TestItsOwnFunction:
                 assert hasd.minimize(noisy, np.ones(6), jac=True, method=method, maxiter=40, resume=resume).fun < 1e-4
 
     @pytest.mark.parametrize("by", [0.9, 1.1])
-    def test_another_one(self, by, tmp_path):
+    def test_a_run_of_another_function_is_refused(self, by, tmp_path):
         path, common = tmp_path / "run.npz", {"method": "hasd", "tol": 1e-10}
         f, other = LogSumExp(A, ridge=0.1), LogSumExp(by * A, ridge=0.1)  # the same at 0
         part = hasd.minimize(f, np.zeros(6), checkpoint=path, **common)
@@ -192,7 +192,7 @@ class TestAnothersState:
             ({"x0": X0 + 1.0}, r"is of a run from another x0: its x0\[0\] is 0.1, this one's is 1.1"),
         ],
     )
-    def test_is_refused(self, given, sentence, tmp_path):
+    def test_a_run_of_another_configuration_is_refused(self, given, sentence, tmp_path):
         path = tmp_path / "run.npz"
         part = hasd.minimize(bowl, X0, jac=True, method="hasd", maxiter=4, checkpoint=path)
         call = {"fun": bowl, "x0": X0, "jac": True, "method": "hasd"} | given
@@ -200,7 +200,7 @@ class TestAnothersState:
             with pytest.raises(ValueError, match=sentence):
                 hasd.minimize(resume=resume, **call)
 
-    def test_another_geometry_of_the_same_label(self, tmp_path):
+    def test_another_geometry_of_the_same_label_is_refused(self, tmp_path):
         path, w = tmp_path / "run.npz", np.arange(1.0, 7.0)
         part = hasd.minimize(bowl, X0, jac=True, p=Weighted(w), maxiter=4, checkpoint=path)
         for resume in (path, part.state):
@@ -211,7 +211,7 @@ class TestAnothersState:
                 hasd.minimize(bowl, X0, jac=True, p=2.0, method="hasd", resume=resume)
 
     @pytest.mark.parametrize("radius", [None, 10.0])
-    def test_another_start(self, tmp_path, radius):
+    def test_a_file_or_state_of_another_start_is_refused(self, tmp_path, radius):
         """Distances and tolerances are measured from it; the point that was returned is another one."""
         path, common = tmp_path / "run.npz", {"jac": True, "method": "hasd-qn", "tol": 1e-9, "radius": radius}
         part = hasd.minimize(bowl, X0, maxiter=3, checkpoint=path, **common)
@@ -236,7 +236,7 @@ class TestAnothersState:
         again = hasd.minimize(bowl, X0, method=HASDRestart(inner=Plain()), maxiter=3, resume=part.state, **common)
         assert again.nit == 3
 
-    def test_in_single_precision(self, tmp_path):
+    def test_a_single_precision_run_resumes_in_single_precision_only(self, tmp_path):
         """The images are kept in double, and so is the run's own x_0."""
         f, path, x0 = LeastSquares(A.astype(np.float32), np.ones(40)), tmp_path / "run.npz", X0.astype(np.float32)
         common = {"method": "hasd-subspace", "tol": 0.0}
@@ -246,7 +246,7 @@ class TestAnothersState:
             with pytest.raises(ValueError, match="its dtype is float32"):
                 hasd.minimize(f, X0, maxiter=4, resume=resume, **common)
 
-    def test_a_state_of_ones_own_loop(self):
+    def test_a_state_of_iterate_resumes_with_its_own_x0_and_function_only(self):
         """`iterate` leaves no memory: its method, size, start and function are all there is to see."""
         f = Quadratic(np.diag([1.0, 10.0]))
         state = next(itertools.islice(hasd.iterate(f, [1.0, 1.0], method="hasd"), 3, None))

@@ -91,7 +91,7 @@ def test_a_check_passes_what_is_right_and_reports_what_is_wrong(check):
     ],
     ids=["unbounded", "withdrawn", "not convex", "contradicted"],
 )
-def test_every_accusation_is_one(fields):
+def test_every_way_to_accuse_a_convex_function_is_reported(fields):
     assert checks.convex_function_accused(fake(**fields), TRUTH)
 
 

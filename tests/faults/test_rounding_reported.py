@@ -172,7 +172,7 @@ def test_a_radius_that_the_run_contradicts_is_refused_with_the_smallest_one_it_a
 # Other ends of a run.
 
 
-def test_a_parabola_far_away_divides_by_nothing():
+def test_a_parabola_is_minimised_from_far_away():
     f = Quadratic([[1.8626560723765948]], [-47351.85961807349])
     res = hasd.minimize(f, [3608139.689538752], p=2)
     assert res.x[0] == pytest.approx(47351.85961807349 / 1.8626560723765948, rel=1e-6)

@@ -36,14 +36,14 @@ class TestNotANumber:
     @every_black_box
     @declared_and_not
     @pytest.mark.parametrize("value", [math.nan, math.inf])
-    def test_everywhere_with_a_finite_gradient(self, method, L, value):
+    def test_a_value_that_is_nowhere_finite_is_no_success(self, method, L, value):
         res = solve(lambda x: (value, bowl(x)[1]), method, jac=True, L=L)
         assert (res.status, res.success, res.nit, res.nfev) == (12, False, 0, 1)
         assert "at x0 is not finite" in res.message
         np.testing.assert_array_equal(res.x, np.zeros(5))
 
     @every_black_box
-    def test_with_a_gradient_of_zero(self, method):
+    def test_a_value_of_nan_with_a_gradient_of_zero_is_no_success(self, method):
         """A stationary point, were it not for the value."""
         res = solve(lambda x: (math.nan, np.zeros(5)), method, jac=True)
         assert (res.status, res.success) == (12, False)
@@ -51,7 +51,7 @@ class TestNotANumber:
     @every_black_box
     @declared_and_not
     @pytest.mark.parametrize("value", [math.nan, math.inf])
-    def test_beyond_the_start_with_a_finite_gradient(self, method, L, value):
+    def test_values_not_finite_beyond_the_start_return_x0_without_success(self, method, L, value):
         def f(x):
             f, g = bowl(x)
             return f if not x.any() else value, g
@@ -67,7 +67,7 @@ class TestWrongLength:
 
     @every_black_box
     @pytest.mark.parametrize("shape", [(4,), (6,), (0,), (1,), (5, 1), (1, 5)])
-    def test_at_the_start(self, method, shape):
+    def test_a_gradient_of_the_wrong_shape_is_refused_with_both_shapes(self, method, shape):
         with pytest.raises(ValueError, match=r"jac must return an array of shape \(5,\), as x0 has, got shape"):
             solve(lambda x: (1.0, np.ones(shape)), method, jac=True)
         with pytest.raises(ValueError, match=r"jac must return an array of shape \(5,\), as x0 has, got shape"):
@@ -76,7 +76,7 @@ class TestWrongLength:
     @every_black_box
     @declared_and_not
     @pytest.mark.parametrize("after", [1, 4])
-    def test_later(self, method, L, after):
+    def test_a_gradient_that_changes_its_length_in_a_run_is_refused(self, method, L, after):
         calls = []
 
         def f(x):
@@ -94,7 +94,7 @@ class TestNoIteration:
 
     @every_black_box
     @declared_and_not
-    def test_black_box(self, method, L):
+    def test_maxiter_zero_evaluates_a_function_at_x0_only(self, method, L):
         seen = []
 
         def f(x):
@@ -109,7 +109,7 @@ class TestNoIteration:
         np.testing.assert_array_equal(np.unique(seen, axis=0), [x0])
 
     @every_method
-    def test_objective(self, method):
+    def test_maxiter_zero_returns_x0_for_an_objective(self, method):
         x0 = np.full(5, 0.25)
         res = solve(QUADRATIC, method, x0=x0, maxiter=0)
         assert (res.status, res.success, res.nit) == (1, False, 0)
@@ -117,7 +117,7 @@ class TestNoIteration:
         np.testing.assert_array_equal(res.x, x0)
 
     @every_method
-    def test_at_the_optimum_it_is_a_success(self, method):
+    def test_maxiter_zero_at_the_optimum_is_a_success(self, method):
         res = solve(objectives.Quadratic(H), method, maxiter=0)
         assert (res.status, res.success, res.nit, res.fun) == (0, True, 0, 0.0)
 
@@ -127,7 +127,7 @@ class TestTinyGradient:
 
     @every_black_box
     @declared_and_not
-    def test_function_and_gradient(self, method, L):
+    def test_a_function_times_1e_minus_300_is_solved(self, method, L):
         def f(x):
             value, g = bowl(x)
             return 1e-300 * value, 1e-300 * g
@@ -138,7 +138,7 @@ class TestTinyGradient:
         np.testing.assert_allclose(res.x, TARGET, atol=1e-2)
 
     @every_method
-    def test_data(self, method):
+    def test_an_objective_times_1e_minus_300_is_solved(self, method):
         f = objectives.Quadratic(1e-300 * H, -1e-300 * (H @ TARGET))
         res = solve(f, method, mu=0.5e-300 if method == "hasd-restart" else None, tol=1e-4, maxfun=3000)
         assert res.success
@@ -157,7 +157,7 @@ class TestComplexStart:
 
     @every_method
     @pytest.mark.parametrize("x0", [[1j] * 5, np.zeros(5, dtype=np.complex64), np.full(5, 1.0 + 0j)])
-    def test_refused(self, method, x0):
+    def test_a_complex_start_is_refused(self, method, x0):
         with pytest.raises(TypeError, match="x0 must be real, got complex numbers"):
             solve(QUADRATIC, method, x0=x0)
         if method not in STRUCTURED:

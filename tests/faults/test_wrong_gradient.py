@@ -34,7 +34,7 @@ def test_one_wrong_entry_is_named(d, off):
     assert res.status == GRADIENT and SLOPES.search(res.message)
 
 
-def test_it_is_said_too_where_a_limit_ends_the_run():
+def test_a_wrong_gradient_is_told_where_a_limit_ends_the_run_too():
     def f(x):
         value, g = bowl(x)
         g[1] += 1.0

@@ -39,7 +39,7 @@ def states(f, T, **options):
 
 
 @every_quadratic
-def test_certified_at_every_iterate(name):
+def test_hasd_cg_keeps_its_invariant_and_lower_bound_at_every_iterate(name):
     """A_t f(x_t) <= psi*_t with psi from the cuts one by one, f never rises, and the lower bound is below f*."""
     f = QUADRATICS[name]()
     _, x_star = hessian(f)
@@ -57,7 +57,7 @@ def test_certified_at_every_iterate(name):
 
 
 @every_quadratic
-def test_the_rate_and_what_proves_it(name):
+def test_hasd_cg_keeps_its_rate_and_the_orthogonality_that_proves_it(name):
     """<g_t, v_t - x_t> = 0, and f(x_T) - f* <= 2 L_2 R^2/T^2."""
     f = QUADRATICS[name]()
     G, x_star = hessian(f)
@@ -84,7 +84,7 @@ def textbook(G, g, x, T, momentum=True):
 
 
 @every_quadratic
-def test_in_step_with_the_textbook(name):
+def test_hasd_cg_takes_the_steps_of_textbook_conjugate_gradients(name):
     """Until conjugacy fades: from then on rounding, different in both, grows tenfold at every step."""
     f = QUADRATICS[name]()
     G, _ = hessian(f)
@@ -96,14 +96,14 @@ def test_in_step_with_the_textbook(name):
 
 
 @pytest.mark.parametrize(("name", "products"), [("quadratic", 1), ("squares", 2), ("ridge", 2)])
-def test_products_an_iteration(name, products):
+def test_hasd_cg_needs_one_product_with_H_or_two_with_A_an_iteration(name, products):
     res = hasd.minimize(QUADRATICS[name](), np.ones(30), method="hasd-cg", tol=0, maxiter=20)
     made = np.diff(res.trace["nprod"])[1:]
     assert np.all((made == products) | (made == 2 * products))  # twice where the gradient was compared with x's own
     assert np.count_nonzero(made > products) <= 3
 
 
-def test_a_start_that_is_the_optimum_already():
+def test_a_start_that_is_the_optimum_already_ends_within_1000_iterations():
     rng = np.random.default_rng(0)
     A = rng.standard_normal((80, 4))
     f = objectives.LeastSquares(A, A @ (1e5 * rng.standard_normal(4)) + rng.uniform(-1, 1, 80))
@@ -113,7 +113,7 @@ def test_a_start_that_is_the_optimum_already():
 
 
 @every_quadratic
-def test_it_converges_and_resumes_bit_for_bit(name):
+def test_hasd_cg_converges_and_resumes_bit_for_bit(name):
     f = QUADRATICS[name]()
     _, x_star = hessian(f)
     res = hasd.minimize(f, np.ones(30), method="hasd-cg", tol=1e-10)
@@ -146,14 +146,14 @@ def test_the_gradient_does_not_fall_below_what_x_has():
         assert np.linalg.norm(g) <= 1.2 * state.at.norm2 + 1e-11
 
 
-def test_no_minimum():
+def test_quadratics_without_a_minimum_are_called_unbounded():
     """A slope without curvature, and negative curvature."""
     for f in (objectives.Quadratic(np.zeros((3, 3)), np.ones(3)), objectives.Quadratic(np.diag([1.0, -2.0, 1.0]))):
         res = hasd.minimize(f, np.array([1.0, 1.0, 0.0]), method="hasd-cg")
         assert res.status == 13 and not res.success
 
 
-def test_it_refuses_what_is_not_quadratic():
+def test_hasd_cg_refuses_what_is_not_quadratic():
     with pytest.raises(ValueError, match="Quadratic and LeastSquares objectives"):
         hasd.minimize(objectives.LogSumExp(np.eye(3)), np.ones(3), method="hasd-cg")
     with pytest.raises(TypeError, match="hasd-qn takes any function"):

@@ -24,7 +24,7 @@ def test_v_stays_within_R(known, p, method):
 @every_norm
 @every_problem
 @pytest.mark.parametrize("constant", [theory.DISTANCE, theory.DISTANCE_CORRECTED])
-def test_corrected_distance_bound(known, p, constant):
+def test_the_iterates_stay_within_the_corrected_distance_bound(known, p, constant):
     known = known()
     for state in run(known, "hasd-paper", p, 80)[1:]:
         distance = Lp(p).norm(state.x - known.x_star)

@@ -16,7 +16,7 @@ def epsilon(known, p, fraction):
 @every_norm
 @every_problem
 @pytest.mark.parametrize("constant", [12.0, 18.0 * 2**0.5])
-def test_first_corollary(known, p, constant):
+def test_the_last_gradient_is_within_eps_after_the_first_corollarys_T(known, p, constant):
     """After T iterations the gradient at x_T itself is within eps (G_hat = 1 is always allowed)."""
     known = known()
     eps = epsilon(known, p, 0.2)
@@ -40,7 +40,7 @@ def test_second_corollary_bounds_the_best_iterate(known, p, constant):
 
 @every_norm
 @every_problem
-def test_stops_without_G_hat(known, p):
+def test_weights_bound_the_last_and_the_best_gradient_without_G_hat(known, p):
     """A_T >= L R^2/eps^2 bounds the last iterate, sum A_t >= 9 L R^2/eps^2 the best one."""
     known = known()
     L, total, best = known.L(p), 0.0, np.inf

@@ -58,7 +58,7 @@ def induced(H, v, p, q):
 
 @pytest.mark.parametrize("p", EXPONENTS)
 @pytest.mark.parametrize("d", DIMENSIONS)
-def test_1_formula_against_differences(d, p):
+def test_1_the_hessian_formula_agrees_with_differences(d, p):
     """(1): the closed form is the second derivative, symmetric, and unmoved by scaling z."""
     for z in points(d):
         H = lp_squared_hessian(z, p)
@@ -70,7 +70,7 @@ def test_1_formula_against_differences(d, p):
 
 @pytest.mark.parametrize("p", ABOVE_TWO)
 @pytest.mark.parametrize("d", DIMENSIONS)
-def test_1_breaks_without_p_minus_one(d, p):
+def test_1_the_hessian_formula_breaks_without_p_minus_one(d, p):
     """The comparison sees the mutation at every point."""
     for z in points(d):
         assert np.max(np.abs(without_p_minus_one(z, p) - difference_hessian(z, p))) > 10 * 1e-5 * p**2
@@ -78,7 +78,7 @@ def test_1_breaks_without_p_minus_one(d, p):
 
 @pytest.mark.parametrize("p", EXPONENTS)
 @pytest.mark.parametrize("d", DIMENSIONS)
-def test_2_minorant(d, p):
+def test_2_the_minorant_lies_below_the_hessian(d, p):
     """(2): the difference is positive semidefinite, also where entries of z vanish, and singular along z."""
     for z in [*points(d), np.eye(d)[0]]:
         gap = lp_squared_hessian(z, p) - lp_squared_hessian_minorant(z, p)
@@ -88,7 +88,7 @@ def test_2_minorant(d, p):
 
 @pytest.mark.parametrize("p", ABOVE_TWO)
 @pytest.mark.parametrize("d", DIMENSIONS)
-def test_2_breaks_without_p_minus_one(d, p):
+def test_2_the_minorant_is_not_below_the_hessian_without_p_minus_one(d, p):
     """The mutated matrix is not above the minorant; nor is the true one above the minorant enlarged by 1%."""
     for z in points(d):
         minorant = lp_squared_hessian_minorant(z, p)
@@ -98,7 +98,7 @@ def test_2_breaks_without_p_minus_one(d, p):
 
 @pytest.mark.parametrize("p", EXPONENTS)
 @pytest.mark.parametrize("d", DIMENSIONS)
-def test_3_norm_corrected_and_printed(d, p):
+def test_3_the_hessians_norm_is_above_the_corrected_and_printed_bounds(d, p):
     """(3): an eigenvector shows the p -> p norm >= 2/d^{(p-2)/p}, which is >= the printed 2/d^{(p-2)/2}."""
     for z in [*points(d), np.eye(d)[0]]:
         H = lp_squared_hessian(z, p)
@@ -108,7 +108,7 @@ def test_3_norm_corrected_and_printed(d, p):
 
 
 @pytest.mark.parametrize("p", ABOVE_TWO)
-def test_3_breaks_without_the_dimension(p):
+def test_3_the_norms_bound_is_false_without_the_dimension(p):
     """2, with no d, is false: at z = 1 the largest row sum, above every p -> p norm, falls below it."""
     d = 400
     rows = np.abs(lp_squared_hessian(np.ones(d), p)).sum(axis=1).max()

@@ -11,7 +11,7 @@ from support import allowance, chain, every_norm, every_problem, run
 @every_norm
 @every_problem
 @pytest.mark.parametrize("constant", [72.0, 324.0])
-def test_main_theorem_at_every_iterate(known, p, constant):
+def test_the_main_theorem_holds_at_every_iterate(known, p, constant):
     known = known()
     total = 0.0
     for state in run(known, "hasd-paper", p, 80)[1:]:

@@ -17,7 +17,7 @@ def progress(known, y, step, p):
 
 @every_norm
 @every_problem
-def test_progress_inequality_at_every_iterate(known, p):
+def test_the_progress_inequality_holds_at_every_iterate(known, p):
     known = known()
     for state in run(known, "hasd-paper", p, 40):
         for y in (state.x, state.estimate.v, 0.5 * (state.x + state.estimate.v)):

@@ -25,14 +25,14 @@ def recurrence(known, states):
 @every_norm
 @every_problem
 @pytest.mark.parametrize("L", ["declared", None])
-def test_recurrence_at_every_iterate(known, p, L):
+def test_the_recurrence_holds_at_every_iterate(known, p, L):
     known = known()
     for left, right in recurrence(known, run(known, "hasd-paper", p, 60, L=L)):
         assert left <= right + allowance(left, right)
 
 
 @every_norm
-def test_recurrence_with_the_cold_bisection(p):
+def test_the_recurrence_holds_with_the_cold_bisection(p):
     known = log_sum_exp()
     for left, right in recurrence(known, run(known, "hasd-paper", p, 25, search="bisect")):
         assert left <= right + allowance(left, right)

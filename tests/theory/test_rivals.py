@@ -14,7 +14,7 @@ def gaps(known, states):
 
 
 @every_problem
-def test_gradient_descent(known):
+def test_gradient_descent_keeps_its_bound(known):
     known = known()
     for T, gap in gaps(known, run(known, "gradient-descent", 2.0, 60)):
         assert gap <= theory.gradient_descent_bound(known.L(2.0), known.R, T) + allowance(known.f_star)
@@ -32,7 +32,7 @@ def test_steepest_descent_decreases_as_promised(known, p, L):
 
 
 @every_norm
-def test_steepest_descent_rate_in_R_p(p):
+def test_steepest_descent_keeps_its_rate_in_R_p(p):
     """On a separable quadratic the level set's l_p radius is known: |x_i| <= sqrt(2 f(x_0)/h_i)."""
     known = diagonal()
     h = np.array([10.0, 0.1, 0.05, 0.01])
@@ -43,7 +43,7 @@ def test_steepest_descent_rate_in_R_p(p):
 
 @every_problem
 @pytest.mark.parametrize("L", ["declared", None])
-def test_accelerated_gradient_descent(known, L):
+def test_accelerated_gradient_descent_keeps_its_bound(known, L):
     known = known()
     states = run(known, "agd", 2.0, 80, L=L)
     for T, gap in gaps(known, states):
@@ -52,7 +52,7 @@ def test_accelerated_gradient_descent(known, L):
 
 
 @strongly_convex
-def test_accelerated_gradient_descent_with_mu(known):
+def test_accelerated_gradient_descent_with_mu_keeps_its_bound(known):
     known = known()
     first = known.f(known.x0) - known.f_star
     for T, gap in gaps(known, run(known, "agd", 2.0, 80, mu=known.mu)):
@@ -63,7 +63,7 @@ def test_accelerated_gradient_descent_with_mu(known):
 @every_norm
 @every_problem
 @pytest.mark.parametrize("method", ["linear-coupling", "estimate-sequence"])
-def test_linear_coupling_and_estimate_sequence(known, p, method):
+def test_linear_coupling_and_estimate_sequence_keep_their_bound(known, p, method):
     known = known()
     for T, gap in gaps(known, run(known, method, p, 80)):
         assert gap <= theory.linear_coupling_bound(known.L(p), known.R, T) + allowance(known.f_star)

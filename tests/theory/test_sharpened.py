@@ -64,7 +64,7 @@ def test_symmetric_softmax_attains_the_largest_gain(p):
 
 @every_norm
 @strongly_convex
-def test_tight_restart_period_halves(known, p):
+def test_one_tight_restart_period_halves_the_gap(known, p):
     known = known()
     T = theory.tight_restart_period(known.L(p), known.mu, 1.0, window=2.0)
     last = run(known, "hasd", p, T)[-1]
@@ -73,7 +73,7 @@ def test_tight_restart_period_halves(known, p):
 
 @every_norm
 @every_problem
-def test_tight_gradient_norm(known, p):
+def test_the_last_gradient_of_the_tight_form_is_within_eps_after_its_T(known, p):
     known = known()
     L = known.L(p)
     eps = 0.2 * Lp(p).dual_norm(known.f.value_and_grad(known.x0)[1])
@@ -84,7 +84,7 @@ def test_tight_gradient_norm(known, p):
 
 @every_norm
 @every_problem
-def test_tight_gradient_norm_of_the_best_coupling_point(monkeypatch, known, p):
+def test_the_best_coupling_gradient_of_the_tight_form_is_within_eps(monkeypatch, known, p):
     """rho kept twice too large leaves slack in psi*, which bounds the smallest gradient at the y_t."""
     monkeypatch.setattr(tight, "WINDOW", (2.0, 4.0))
     monkeypatch.setattr(tight, "AIM", 2.4)
@@ -98,7 +98,7 @@ def test_tight_gradient_norm_of_the_best_coupling_point(monkeypatch, known, p):
 
 @every_norm
 @strongly_convex
-def test_strong_bounds(known, p):
+def test_weights_and_gaps_with_mu_keep_the_strong_bounds(known, p):
     known = known()
     L, mu = known.L(p), known.mu
     for state in run(known, "hasd", p, 100, mu=mu)[1:]:
@@ -112,7 +112,7 @@ def test_strong_bounds(known, p):
 
 @every_norm
 @strongly_convex
-def test_steepest_descent_on_strongly_convex_functions(known, p):
+def test_steepest_descent_keeps_its_bound_on_strongly_convex_functions(known, p):
     known = known()
     first = known.f(known.x0) - known.f_star
     for state in run(known, "steepest-descent", p, 60)[1:]:
@@ -126,7 +126,7 @@ def test_steepest_descent_on_strongly_convex_functions(known, p):
 
 @every_norm
 @every_problem
-def test_coupling_distance(known, p):
+def test_x_and_v_stay_within_the_coupling_distance_bound(known, p):
     known = known()
     for state in run(known, "hasd-paper", p, 60)[1:]:
         distance = Lp(p).norm(state.x - state.estimate.v)

@@ -16,7 +16,7 @@ from support import allowance, diagonal, every_norm, run, strongly_convex
 @every_norm
 @strongly_convex
 @pytest.mark.parametrize("L", ["declared", None])
-def test_invariant_with_mu(known, p, L):
+def test_the_invariant_holds_with_mu(known, p, L):
     known = known()
     for state in run(known, "hasd", p, 100, L=L, mu=known.mu)[1:]:
         left = state.weight * known.f(state.x)
@@ -25,7 +25,7 @@ def test_invariant_with_mu(known, p, L):
 
 @every_norm
 @strongly_convex
-def test_matches_the_literal_form(known, p):
+def test_iterates_with_mu_match_the_literal_tight_form(known, p):
     known = known()
     states = run(known, "hasd", p, 30, mu=known.mu)
     rhos = [state.rho for state in states[1:]]

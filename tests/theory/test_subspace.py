@@ -63,7 +63,7 @@ def cut_points(method, run):
 @every_affine
 @both_methods
 @pytest.mark.parametrize("p", [2.0, 3.0, math.inf])
-def test_invariant_at_every_iterate(known, method, p):
+def test_the_invariant_holds_at_every_iterate_and_f_never_rises(known, method, p):
     """A_t f(x_t) <= psi*_t, f never rises, and the lower bound is never above f*."""
     known = known()
     run = states(known, method, 40, p=p)
@@ -82,7 +82,7 @@ def test_invariant_at_every_iterate(known, method, p):
 
 
 @pytest.mark.parametrize("known", [log_sum_exp, logistic, least_squares], ids=lambda make: make.__name__)
-def test_rate_without_any_L(known):
+def test_the_tight_rate_holds_without_any_L(known):
     """The tight form's bound with the true L_2, which the method was never told."""
     known = known()
     for state in states(known, "hasd-subspace", 40)[1:]:
@@ -121,7 +121,7 @@ def test_a_function_without_minimum_is_called_unbounded(method):
 
 
 @pytest.mark.parametrize("memory", [None, 6])
-def test_it_is_conjugate_gradients_on_least_squares(memory):
+def test_hasd_subspace_is_conjugate_gradients_on_least_squares(memory):
     known = least_squares()
     A, b = known.f.A, known.f.b
     x, r = known.x0, b - A @ known.x0
@@ -139,7 +139,7 @@ def test_it_is_conjugate_gradients_on_least_squares(memory):
 
 
 @pytest.mark.parametrize(("p", "products"), [(2.0, 2), (3.0, 3), (math.inf, 3)])
-def test_products_per_iteration(p, products):
+def test_an_iteration_needs_two_products_at_p_2_and_three_elsewhere(p, products):
     known = log_sum_exp()
     f = objectives.LogSumExp(np.random.default_rng(0).standard_normal((400, 200)), ridge=1e-3)
     res = hasd.minimize(f, np.ones(200), method="hasd-subspace", p=p, tol=0, maxiter=15)
@@ -161,7 +161,7 @@ def test_certified_gap_is_what_a_run_can_stop_on(method):
     assert res.status == 14 and res.fun - known.f_star <= 1e-9
 
 
-def test_gap_tol_asks_for_what_it_rests_on():
+def test_gap_tol_without_a_valid_radius_is_refused():
     known = log_sum_exp()
     with pytest.raises(ValueError, match="gap_tol needs radius"):
         hasd.minimize(known.f, known.x0, gap_tol=1e-3)
@@ -186,7 +186,7 @@ def test_duality_gap_is_true_and_no_more_than_strong_convexity_gives():
 
 
 @pytest.mark.slow
-def test_no_drift_in_five_thousand_iterations(monkeypatch):
+def test_images_do_not_drift_in_five_thousand_iterations(monkeypatch):
     """Singular values from 1 to 1e-8: what the images are off by, just before each refresh."""
     rng = np.random.default_rng(10)
     U, _ = np.linalg.qr(rng.standard_normal((150, 100)))
@@ -218,7 +218,7 @@ def test_mutation_images_off_by_1e_9_are_seen(monkeypatch):
 
 @both_methods
 @pytest.mark.parametrize("kind", ["csr", "csc", "operator", "float32", "int"])
-def test_every_kind_of_matrix(method, kind):
+def test_every_kind_of_matrix_leads_to_the_same_minimiser(method, kind):
     rng = np.random.default_rng(11)
     dense = rng.integers(-2, 3, (80, 12)).astype(float)
     b = rng.standard_normal(80)
@@ -277,7 +277,7 @@ def test_reported_value_is_recomputed_from_x():
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("order", ["C", "F"])
-def test_memory_beyond_A(dtype, order):
+def test_memory_beyond_A_is_at_most_2m_plus_12_vectors(dtype, order):
     """At most 2m + 12 vectors of length n and d; no temporary of the size of A in any product."""
     n, d, m = 30_000, 200, 16
     A = np.asarray(np.random.default_rng(14).standard_normal((n, d)), dtype=dtype, order=order)

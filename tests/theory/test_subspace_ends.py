@@ -17,7 +17,7 @@ def test_a_ridge_bounds_f_however_small(ridge):
     assert hasd.minimize(f, [0.0], method="hasd-subspace").status != 13
 
 
-def test_singular_quadratics_that_are_bounded():
+def test_singular_quadratics_that_are_bounded_end_in_success():
     """The last gradient is within the tolerance though no step is left: that is what the status says."""
     H = np.array([[6.0, -4, 3, -6], [-4, 4, -2, 2], [3, -2, 6, -3], [-6, 2, -3, 9]])
     assert hasd.minimize(Quadratic(H, [33.0, -26, 30, -27]), [-2.0, -2, 1, -1], method="hasd-subspace").success

@@ -13,6 +13,6 @@ FUNCTIONS = [name for name in dir(theory) if not name.startswith("_") and callab
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_is_tested_and_on_the_page(name):
+def test_every_function_of_theory_is_tested_and_on_the_page(name):
     assert f"{name}(" in TEXT
     assert f"`{name}`" in PAGE

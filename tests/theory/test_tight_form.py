@@ -24,7 +24,7 @@ def invariant(known, states):
 @every_norm
 @every_problem
 @pytest.mark.parametrize("L", ["declared", None])
-def test_invariant_at_every_iterate(known, p, L):
+def test_the_invariant_holds_at_every_iterate(known, p, L):
     known = known()
     for left, right in invariant(known, run(known, "hasd", p, 100, L=L)):
         assert left <= right + allowance(left, right)
@@ -46,7 +46,7 @@ def test_every_epoch_keeps_the_invariant_when_restarts_are_on(known, p):
 @every_problem
 @pytest.mark.parametrize("method", ["estimate-sequence", "linear-coupling"])
 @pytest.mark.parametrize("L", ["declared", None])
-def test_rivals_with_rho_one_keep_it_too(known, p, method, L):
+def test_rivals_with_rho_one_keep_the_invariant_too(known, p, method, L):
     known = known()
     options = {"weights": "tight"} if method == "linear-coupling" else {}
     for left, right in invariant(known, run(known, method, p, 60, L=L, **options)):
@@ -55,7 +55,7 @@ def test_rivals_with_rho_one_keep_it_too(known, p, method, L):
 
 @every_norm
 @every_problem
-def test_rate_and_window(known, p):
+def test_the_tight_rate_holds_and_rho_stays_in_its_window(known, p):
     known = known()
     total = 0.0
     for state in run(known, "hasd", p, 100)[1:]:

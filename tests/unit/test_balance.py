@@ -25,7 +25,7 @@ def feasible(n=40, density=0.15, seed=0):
     return K, *sums(P)
 
 
-def test_two_by_two_in_closed_form():
+def test_a_two_by_two_matrix_is_balanced_to_its_closed_form():
     """Doubly stochastic [[t, 1-t], [1-t, t]] keeps the cross ratio: (t/(1-t))^2 = k11 k22/(k12 k21)."""
     K = np.array([[1.0, 2.0], [3.0, 5.0]])
     t = 1.0 / (1.0 + np.sqrt(6.0 / 5.0))
@@ -36,7 +36,7 @@ def test_two_by_two_in_closed_form():
     np.testing.assert_allclose(res.row[:, None] * K * res.column, res.matrix(), rtol=1e-13)
 
 
-def test_rank_one_in_closed_form():
+def test_a_rank_one_matrix_is_balanced_to_its_closed_form():
     x, y = np.arange(1.0, 6.0), np.arange(2.0, 6.0)
     r, c = np.array([1.0, 2.0, 3.0, 4.0, 5.0]), np.array([3.0, 3.0, 4.0, 5.0])
     res = balance(np.outer(x, y), r, c)
@@ -153,7 +153,7 @@ def test_zero_sums_have_zero_scalings():
         assert res.success and res.row[1] == res.column[2] == 0.0 and res.log_row[2] == -np.inf
 
 
-def test_an_empty_row_that_must_have_a_sum():
+def test_an_empty_row_or_column_that_must_have_a_sum_is_named():
     for K, words in (([[1.0, 1.0], [0.0, 0.0]], "row 1"), ([[0.0, 1.0], [0.0, 1.0]], "column 0")):
         for kind in (np.asarray, sp.csr_array):
             res = balance(kind(K), [1.0, 1.0], [1.0, 1.0])
@@ -172,7 +172,7 @@ def test_status_and_success_agree_where_a_row_is_empty(tol):
     assert res.message.endswith("No scaling exists: row 1 is to sum to 1, but has no entries.")
 
 
-def test_entries_of_every_size_and_scalings_beyond_floating_point():
+def test_entries_of_every_size_are_balanced_to_sums_of_1e300():
     rng = np.random.default_rng(0)
     K = np.exp(100.0 * rng.standard_normal((30, 30)))
     res = balance(K, np.full(30, 1e300), np.full(30, 1e300))
@@ -183,7 +183,7 @@ def test_entries_of_every_size_and_scalings_beyond_floating_point():
     assert tiny.success
 
 
-def test_a_long_chain_is_newtons():
+def test_a_long_chain_is_balanced_within_100_iterations():
     n = 300
     rng = np.random.default_rng(0)
     K = sp.csr_array(sp.diags_array([np.ones(n - 1), np.ones(n), np.ones(n - 1)], offsets=[-1, 0, 1]))
@@ -193,7 +193,7 @@ def test_a_long_chain_is_newtons():
     assert res.success and res.nit < 100
 
 
-def test_limits_and_trace():
+def test_a_limit_ends_balancing_with_its_status_and_a_true_error():
     K, r, c = feasible()
     res = balance(K, r, c, maxiter=2)
     assert res.nit == 2 and res.status == Status.MAXITER.code and not res.success
@@ -204,7 +204,7 @@ def test_limits_and_trace():
     assert balance(K, r, c, time_limit=0.0).status == Status.TIME.code
 
 
-def test_duplicates_and_stored_zeros():
+def test_duplicates_are_summed_and_stored_zeros_are_no_entries():
     rows, columns = np.array([0, 0, 0, 1, 1]), np.array([0, 0, 1, 0, 1])
     K = sp.coo_array((np.array([0.5, 0.5, 2.0, 0.0, 1.0]), (rows, columns)), shape=(2, 2))
     res = balance(K, [2.0, 1.0], [1.0, 2.0])

@@ -133,7 +133,7 @@ def test_rows_hold_the_crossings_and_what_was_spent_without_one():
     assert [(one.reached, one.work, one.seconds) for one in rows] == [(True, 4, 2.0), (True, 6, 3.0), (False, 6, 3.0)]
 
 
-def test_ratios_their_bounds_and_medians():
+def test_ratios_compare_medians_and_capped_runs_only_bound_them():
     rows = [row(seed=seed, solver=BASELINE, work=work) for seed, work in enumerate((20, 50, 30))]
     rows += [row(seed=seed) for seed in range(3)]
     rows += [row(problem="two", solver=BASELINE, reached=False, capped=True, work=90), row(problem="two", work=30)]
@@ -172,7 +172,7 @@ def test_the_stopwatch_gives_every_second_to_one_part():
     assert found.seconds["products"] > 0.0 and found.seconds["phi"] > 0.0
 
 
-def test_the_exponent_of_growth():
+def test_the_exponent_of_linear_growth_is_one():
     rows = [insides.Growth(n, 2, 2 * n, 5, 1e-3 * n, 0.0) for n in (10, 40, 160)]
     assert insides.exponent(rows) == pytest.approx(1.0) and math.isnan(insides.exponent([]))
 
@@ -183,7 +183,7 @@ def test_peers_are_those_that_can_run():
     assert not {"Newton-CG", "trust-ncg", LINEAR_CG} & set(black_box)
 
 
-def test_from_a_spec_to_a_report(tmp_path):
+def test_a_spec_becomes_rows_a_report_a_csv_and_plots(tmp_path):
     spec = Spec("tiny-lsq", "quadratic", lambda seed: problems.least_squares(30, 6, 1e-1, seed))
     rows = list(measure(spec, Settings(seeds=2, repeats=1, cap=5.0, say=lambda line: None)))
     seeds = {name: {one.seed for one in rows if one.solver == name} for name in (OURS, LINEAR_CG, "TNC")}

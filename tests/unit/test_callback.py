@@ -20,7 +20,7 @@ def solve(method="hasd", **options):
 
 @every_method
 @pytest.mark.parametrize("L", [None, 30.0])
-def test_called_once_an_iteration_with_the_iterate(method, L):
+def test_the_callback_is_called_once_an_iteration_with_the_iterate(method, L):
     seen = []
     res = solve(method, L=L, maxiter=15, tol=0, callback=lambda xk: seen.append(xk))
     assert len(seen) == res.nit == 15
@@ -28,7 +28,7 @@ def test_called_once_an_iteration_with_the_iterate(method, L):
 
 
 @every_method
-def test_called_for_the_last_iterate_of_a_converged_run(method):
+def test_the_callback_sees_the_last_iterate_of_a_converged_run(method):
     seen = []
     res = solve(method, L=30.0, tol=1e-3, callback=seen.append)
     assert res.success and len(seen) == res.nit
@@ -36,7 +36,7 @@ def test_called_for_the_last_iterate_of_a_converged_run(method):
 
 @every_method
 @pytest.mark.parametrize("L", [None, 30.0])
-def test_intermediate_result(method, L):
+def test_intermediate_result_holds_the_point_and_value_of_each_iteration(method, L):
     seen = []
 
     def callback(*, intermediate_result):
@@ -59,7 +59,7 @@ def test_intermediate_result_may_be_positional():
 
 
 @every_method
-def test_is_given_a_copy(method):
+def test_the_callback_is_given_a_copy(method):
     def callback(x):
         x[:] = np.nan
 

@@ -81,7 +81,7 @@ class TestCharge:
     """How much of a gap is rounding, and radii that the run contradicts."""
 
     @pytest.mark.parametrize("method", ["hasd", "agd", "hasd-qn", "hasd-subspace"])
-    def test_it_is_a_part_of_the_gap(self, method):
+    def test_the_charge_is_a_part_of_the_gap(self, method):
         known = log_sum_exp()
         for maxiter in (1, 5, 50):
             certificate = hasd.minimize(known.f, known.x0, method=method, maxiter=maxiter, tol=0.0).certificate

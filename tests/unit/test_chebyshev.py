@@ -99,7 +99,7 @@ def check_certificate(A, b, res):
 
 
 @pytest.mark.parametrize("name", DATA)
-def test_value_and_certificate(name):
+def test_the_value_is_that_of_a_linear_program_and_is_certified(name):
     A, b = DATA[name]()
     res = hasd.chebyshev(A, b)
     assert res.success and res.status == 14, res.message
@@ -108,13 +108,13 @@ def test_value_and_certificate(name):
     check_certificate(A, b, res)
 
 
-def test_same_value_as_the_whole_program_to_1e_9():
+def test_the_value_is_that_of_the_whole_program_to_1e_9():
     """Well-conditioned columns: the program's own tolerance is what is left."""
     A, b = gaussian(1500, 20)
     assert hasd.chebyshev(A, b).fun == pytest.approx(by_linear_program(A, b), rel=1e-9)
 
 
-def test_the_rows_exchange(monkeypatch):
+def test_the_exchange_of_rows_alone_gets_there_in_more_programs(monkeypatch):
     """Without the smoothed stage the exchange alone gets there, in more programs."""
     A, b = gaussian(3000, 30)
     res = hasd.chebyshev(A, b)
@@ -128,7 +128,7 @@ def test_the_rows_exchange(monkeypatch):
 
 
 @pytest.mark.parametrize("shape", [(5, 9), (6, 6), (200, 6)])
-def test_exact_fit(shape):
+def test_an_exact_fit_is_found_and_named(shape):
     A = RNG.standard_normal(shape)
     b = A @ RNG.standard_normal(shape[1])
     res = hasd.chebyshev(A, b)
@@ -136,7 +136,7 @@ def test_exact_fit(shape):
     assert res.fun <= 1e-13 and res.lower == 0.0
 
 
-def test_nothing_to_fit_with():
+def test_a_zero_matrix_leaves_b_and_a_zero_b_leaves_x_at_zero():
     res = hasd.chebyshev(np.zeros((4, 2)), [1.0, -3.0, 2.0, 0.0])
     assert res.success and res.fun == 3.0 and res.lower == pytest.approx(3.0)
     assert res.message == "Converged: no x does better by more than the tolerance."
@@ -164,7 +164,7 @@ def test_scale_changes_nothing():
         assert other.fun / c == pytest.approx(res.fun, rel=1e-8)
 
 
-def test_float32_data_float64_answer():
+def test_float32_data_gives_a_float64_answer():
     A, b = gaussian(400, 6)
     res = hasd.chebyshev(A.astype(np.float32), b)
     assert res.success and res.x.dtype == np.float64
@@ -172,7 +172,7 @@ def test_float32_data_float64_answer():
     assert res.fun == pytest.approx(exact.fun, rel=1e-9)
 
 
-def test_limits():
+def test_limits_end_with_their_status_and_a_loose_gap_succeeds():
     A, b = gaussian(3000, 10)
     res = hasd.chebyshev(A, b, maxiter=0)
     assert res.status == 1 and not res.success and res.nlp == 0
@@ -203,7 +203,7 @@ def test_input_is_not_changed_and_errors_name_it():
         hasd.chebyshev(np.zeros((0, 3)), [])
 
 
-def test_memory_beside_A():
+def test_memory_beside_A_is_at_most_half_of_A():
     """A few vectors and some thousand rows: far from a copy of A."""
     A, b = RNG.standard_normal((200_000, 40)), RNG.standard_normal(200_000)
     tracemalloc.start()
@@ -237,7 +237,7 @@ def test_mutation_unprojected_multipliers_prove_too_much():
 
 
 @pytest.mark.parametrize("degree", [11, 40])
-def test_rows_along_a_curve(degree):
+def test_rows_along_a_curve_need_at_most_fifteen_programs(degree):
     """The largest residuals are neighbours in one peak: rows that tell different things are taken, in few programs."""
     t = np.cos(math.pi * np.arange(20_001) / 20_000)
     t[10_000] = 0.0

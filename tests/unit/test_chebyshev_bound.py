@@ -106,7 +106,7 @@ def test_mutation_rounding_that_is_not_charged_passes_the_minimum():
 
 
 @pytest.mark.parametrize(("left", "right"), [(-1.0, 1.0), (0.0, 1.0)])
-def test_twelve_monomials(left, right):
+def test_the_bound_for_twelve_monomials_is_just_below_the_exact_minimum(left, right):
     """The exact vertex on the active rows is an x: the bound is below its value, and as near as rounding lets it."""
     t = np.linspace(left, right, 60)
     A, b = np.vander(t, 12), np.abs(t - 0.3)
@@ -122,7 +122,7 @@ def test_twelve_monomials(left, right):
     assert float(least - Fraction(res.lower)) <= 1e-12 * float(least)
 
 
-def test_condition_of_a_million():
+def test_columns_of_condition_a_million_are_certified():
     rng = np.random.default_rng(0)
     U, V = (np.linalg.qr(rng.standard_normal(shape))[0] for shape in ((400, 12), (12, 12)))
     res = hasd.chebyshev(U * np.geomspace(1.0, 1e-6, 12) @ V, rng.standard_normal(400))
@@ -141,7 +141,7 @@ def test_beyond_what_doubles_can_tell_the_value_is_what_is_uncertain():
 
 
 @pytest.mark.parametrize("with_b", [False, True])
-def test_rows_over_sixteen_decades(with_b):
+def test_rows_over_sixteen_decades_are_certified(with_b):
     """A short row that is active is balanced by long ones, whose weights the linear program takes for 0."""
     for seed in range(20):
         rng = np.random.default_rng(seed)
@@ -152,7 +152,7 @@ def test_rows_over_sixteen_decades(with_b):
         assert res.success and 0.0 <= res.gap <= 1e-9 * res.fun, seed
 
 
-def test_image_in_twice_the_digits():
+def test_the_image_is_exact_to_nearly_twice_the_digits():
     rng = np.random.default_rng(0)
     for m in (1, 2, 7, 32):
         columns = rng.standard_normal((m, 3)) * 10.0 ** rng.uniform(-9, 9, (m, 1))
@@ -208,7 +208,7 @@ def told_apart_by_one_row(twin):
 
 
 @pytest.mark.parametrize("twin", [False, True])
-def test_columns_of_a_sparse_matrix_that_few_rows_tell_apart(twin):
+def test_the_bound_ignores_a_sparse_column_only_if_no_row_tells_it_apart(twin):
     """Only where no row tells them apart does the bound ignore one, and the message says so."""
     A, b = told_apart_by_one_row(twin)
     space = Coordinates.of(A)
@@ -236,7 +236,7 @@ def long_row_and_constant(rng):
 @pytest.mark.parametrize("family", [long_row, long_row_and_constant])
 @pytest.mark.parametrize("kind", ["rows in order of length", "rows as they are", "sparse"])
 def test_columns_that_only_short_rows_tell_apart_count_in_the_bound(family, kind, monkeypatch):
-    """`test_mutation_columns_ignored_on_every_row` shows that this can fail."""
+    """`test_mutation_ignoring_columns_on_every_row_passes_the_minimum` shows that this can fail."""
     if kind == "rows as they are":
         monkeypatch.setattr(coordinates, "SORTED", 0)
     for seed in range(10):
@@ -261,7 +261,7 @@ def test_rank_is_judged_row_by_row():
     assert res.fun == pytest.approx(float(least), rel=1e-9)
 
 
-def test_mutation_columns_ignored_on_every_row(monkeypatch):
+def test_mutation_ignoring_columns_on_every_row_passes_the_minimum(monkeypatch):
     """Whatever the multipliers leave of a column that was left out is called rounding: the bound passes the minimum."""
     monkeypatch.setattr(coordinates, "SORTED", 0)
     monkeypatch.setattr(proof, "SAME", np.inf)

@@ -39,7 +39,7 @@ def check_optimal(A, b, least, res):
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_optimum_that_two_equal_rows_carry(seed):
+def test_an_optimum_that_two_equal_rows_carry_is_proved_in_ten_programs(seed):
     """Value, certificate and the number of programs; `test_mutation_vertices_alone_stall` shows that this can fail."""
     A, b, least = table_of_counts(seed, 4000)
     res = hasd.chebyshev(A, b)
@@ -48,7 +48,7 @@ def test_optimum_that_two_equal_rows_carry(seed):
     assert np.all(np.diff(res.trace["fun"]) <= 0.0) and np.all(np.diff(res.trace["lower"]) >= 0.0)
 
 
-def test_value_of_the_whole_linear_program():
+def test_a_tables_value_is_that_of_the_whole_linear_program():
     """Fewer rows, of which no two that agree are far enough apart to carry the minimum."""
     A, b, half_range = table_of_counts(0, 1000)
     res, least = hasd.chebyshev(A, b), whole_program(A, b)
@@ -58,7 +58,7 @@ def test_value_of_the_whole_linear_program():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
-def test_twenty_thousand_rows(seed):
+def test_twenty_thousand_rows_are_solved_in_at_most_thirty_programs(seed):
     A, b, least = table_of_counts(seed, 20_000)
     res = hasd.chebyshev(A, b)
     check_optimal(A, b, least, res)
@@ -114,7 +114,7 @@ def test_centre_of_one_solution_is_the_vertex():
     np.testing.assert_allclose(found.weights, both.weights[:60] + both.weights[60:], atol=1e-8)
 
 
-def test_centre_of_sparse_rows():
+def test_the_centre_of_sparse_rows_is_that_of_dense_ones():
     Q, r = carried_by_two_rows(np.random.default_rng(2))
     found, same = programs.find_centre(Q, r, 2.0), programs.find_centre(scipy.sparse.csr_array(Q), r, 2.0)
     np.testing.assert_allclose(same.step, found.step, atol=1e-6)

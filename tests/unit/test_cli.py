@@ -20,7 +20,7 @@ def usage_error(capsys, *argv: str) -> str:
     return capsys.readouterr().err.splitlines()[-1]
 
 
-def test_version(capsys):
+def test_the_version_is_printed(capsys):
     with pytest.raises(SystemExit) as end:
         cli.main(["--version"])
     assert end.value.code == 0
@@ -50,11 +50,11 @@ def test_help_names_every_experiment(capsys):
         (("reproduce", "figure", "--out", ""), "argument --out: must name a folder, got ''"),
     ],
 )
-def test_wrong_usage(capsys, argv, message):
+def test_wrong_usage_is_named(capsys, argv, message):
     assert message in usage_error(capsys, *argv)
 
 
-def test_run_and_files(capsys, tmp_path):
+def test_reproduce_names_the_files_it_writes_into_a_new_folder(capsys, tmp_path):
     out = tmp_path / "deep" / "results"
     argv = ["reproduce", "softmax", "--quick", "--iterations", "3", "--seed", "7", "--jobs", "1", "--out", str(out)]
     assert cli.main(argv) == 0
@@ -71,14 +71,14 @@ def test_sizes_without_a_minimiser_are_one_line_and_exit_1(capsys, tmp_path):
     assert len(lines) == 1 and lines[0].startswith("hasd: error: no minimiser was found with n = 4, d = 4")
 
 
-def test_out_is_a_file(capsys, tmp_path):
+def test_an_out_that_is_a_file_is_refused(capsys, tmp_path):
     path = tmp_path / "taken"
     path.write_text("")
     assert cli.main(["reproduce", "softmax", "--quick", "--jobs", "1", "--out", str(path)]) == 1
     assert capsys.readouterr().err == f"hasd: error: --out {path}: it is not a folder\n"
 
 
-def test_no_more_workers_than_cores(monkeypatch, tmp_path):
+def test_no_more_workers_are_started_than_there_are_cores(monkeypatch, tmp_path):
     """They would all be started: a hundred thousand processes."""
     asked = []
 
@@ -96,7 +96,7 @@ def test_no_more_workers_than_cores(monkeypatch, tmp_path):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a shell of Unix")
-def test_closed_streams(tmp_path):
+def test_closed_streams_do_not_keep_the_report_from_being_written(tmp_path):
     argv = [sys.executable, "-m", "hasd.cli", "reproduce", "softmax", "--quick", "--iterations", "1", "--jobs", "1"]
     shell = ["sh", "-c", 'exec "$@" >&- 2>&-', "sh", *argv, "--out", str(tmp_path)]
     assert subprocess.run(shell, check=False).returncode == 0
@@ -132,6 +132,6 @@ def test_options_reach_the_sizes():
     assert plain == cli.EXPERIMENTS["figure"].sizes
 
 
-def test_as_a_module():
+def test_the_command_runs_as_a_module():
     done = subprocess.run([sys.executable, "-m", "hasd.cli", "--version"], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, f"hasd {hasd.__version__}\n")

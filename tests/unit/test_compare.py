@@ -46,7 +46,7 @@ def test_what_the_user_function_sees_is_within_the_budget(L):
     assert all(res.nfev <= 15 for res in both.results.values())
 
 
-def test_rows(three):
+def test_each_row_repeats_its_result_and_its_distance_above_the_best(three):
     rows = three.rows()
     assert [row["method"] for row in rows] == list(three.results)
     for row in rows:
@@ -75,7 +75,7 @@ def test_plot_has_a_labelled_line_for_each_method(three, axes):
         assert (np.asarray(y) > 0.0).all()
 
 
-def test_plot_over_a_reference(three, axes):
+def test_a_plot_over_a_reference_shows_the_distance_above_it(three, axes):
     known = softmax()
     three.plot(axes, reference=known.f_star)
     line = axes.get_lines()[0]
@@ -102,3 +102,9 @@ def test_what_compare_sets_itself_must_not_be_given(common):
     known = softmax()
     with pytest.raises(TypeError, match=next(iter(common))):
         hasd.compare(known.f, known.x0, ["hasd"], budget=5, **common)
+
+
+def test_a_comparison_prints_a_line_for_each_method():
+    both = hasd.compare(hasd.objectives.Quadratic(np.eye(2)), np.ones(2), ["agd", "steepest-descent"], budget=9)
+    first, second = repr(both).splitlines()
+    assert first.startswith("             agd: fun ") and second.startswith("steepest-descent: fun ")

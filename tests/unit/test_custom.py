@@ -49,7 +49,7 @@ class TestMethod:
         known = log_sum_exp()
         return known, hasd.minimize(known.f, known.x0, method=NormalisedGradient(length=1.0), **options)
 
-    def test_it_converges(self):
+    def test_a_method_of_ones_own_converges(self):
         known, res = self.solve(tol=1e-2, maxiter=3000)
         assert res.success and res.method == "normalised-gradient" and res.p == 2.0
         assert res.fun - known.f_star < 1e-3
@@ -59,24 +59,24 @@ class TestMethod:
         assert (res.status, res.nfev, res.nit, res.nrecord) == (10, 40, 39, 0)
         assert len(res.trace["fun"]) == 40 and np.isnan(res.trace["rho"]).all()
 
-    def test_its_certificate_is_true(self):
+    def test_the_certificate_of_a_method_of_ones_own_is_true(self):
         known, res = self.solve(tol=0, maxiter=200)
         assert res.fun - known.f_star <= res.certificate.gap(known.R) < known.f(known.x0) - known.f_star
 
-    def test_it_resumes(self):
+    def test_a_method_of_ones_own_resumes(self):
         _, whole = self.solve(tol=0, maxiter=30)
         _, half = self.solve(tol=0, maxiter=10)
         _, rest = self.solve(tol=0, maxiter=30, resume=half.state)
         np.testing.assert_array_equal(rest.x, whole.x)
 
-    def test_it_can_be_iterated_and_compared(self):
+    def test_a_method_of_ones_own_can_be_iterated_and_compared(self):
         known = log_sum_exp()
         mine = NormalisedGradient(0.5)
         assert [state.iteration for state in islice(hasd.iterate(known.f, known.x0, method=mine), 4)] == [0, 1, 2, 3]
         both = hasd.compare(known.f, known.x0, {"mine": mine, "hasd": "hasd"}, budget=30)
         assert [row["nfev"] for row in both.rows()] == [30, 30]
 
-    def test_it_is_a_method(self):
+    def test_a_class_with_the_methods_of_the_protocol_is_a_method(self):
         assert isinstance(NormalisedGradient(), hasd.Method)
 
 
@@ -156,7 +156,7 @@ every_geometry = pytest.mark.parametrize(("geometry", "L"), list(geometries()), 
 
 class TestGeometry:
     @every_geometry
-    def test_norms_and_map_belong_together(self, geometry, L):
+    def test_norms_and_steepest_map_of_a_custom_geometry_are_dual(self, geometry, L):
         rng = np.random.default_rng(0)
         for _ in range(20):
             g, x = rng.standard_normal((2, 10))
@@ -179,7 +179,7 @@ class TestGeometry:
 
     @pytest.mark.parametrize("method", ["hasd", "hasd-paper", "linear-coupling", "estimate-sequence"])
     @every_geometry
-    def test_every_method_takes_it(self, geometry, L, method):
+    def test_every_method_takes_a_geometry_of_ones_own(self, geometry, L, method):
         known = log_sum_exp()
         res = hasd.minimize(known.f, known.x0, method=method, p=geometry, L=L, tol=1e-3, maxfun=6000)
         assert res.success and res.p == geometry.p and res.L == L

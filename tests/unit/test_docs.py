@@ -127,13 +127,13 @@ def test_every_figure_is_shown_and_tested():
     assert scripts == {"unit_balls", "gain", "which_p", "products", "decision"}
 
 
-def test_figure_unit_balls(figure):
+def test_figure_unit_balls_reaches_the_dual_norm_in_every_ball(figure):
     names = figure("unit_balls")
     for p, fall in names["reached"].items():
         assert fall == pytest.approx(hasd.Lp(p).dual_norm(names["gradient"]))
 
 
-def test_figure_gain(figure):
+def test_figure_gain_falls_from_its_limit_to_one(figure):
     names = figure("gain")
     gains = list(names["gains"].values())
     assert np.allclose(gains[0], names["limit"]) and np.allclose(gains[-1], 1.0)
@@ -142,7 +142,7 @@ def test_figure_gain(figure):
 
 
 @pytest.mark.slow
-def test_figure_which_p(figure):
+def test_figure_which_p_shows_what_the_guide_says(figure):
     """What the guide says of the three problems, and that the rule picks the best norm or one as good."""
     runs = figure("which_p")["runs"]
     evaluations = {name: np.array([one[2] for one in by_p.values()]) for name, by_p in runs.items()}
@@ -155,7 +155,7 @@ def test_figure_which_p(figure):
 
 
 @pytest.mark.slow
-def test_figure_products(figure):
+def test_figure_products_shows_the_methods_with_curvature_ahead(figure):
     """What the guide says: the two with curvature ahead, then hasd."""
     names = figure("products")
     for curves, auto in names["problems"].values():

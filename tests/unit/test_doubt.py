@@ -83,7 +83,7 @@ def test_value_and_cut_of_an_affine_objective_are_off_by_no_more_than_its_doubt(
     assert worst <= 1.0
 
 
-def test_doubt_of_a_quadratic_whose_terms_cancel():
+def test_doubt_covers_the_error_of_a_quadratic_whose_terms_cancel():
     rng = np.random.default_rng(3)
     for _ in range(30):
         Q = np.linalg.qr(rng.standard_normal((4, 4)))[0]
@@ -149,7 +149,7 @@ def test_transport_says_its_doubt():
     assert 1e6 * EPS < doubt.value < 100e6 * EPS and doubt.true > doubt.slope > 0.0
 
 
-def test_doubt_of_a_users_function():
+def test_doubt_of_a_users_function_is_a_few_roundings_of_its_sizes():
     at = Sizes(f=-3.0, g=2.0, x=5.0, top=3.0, d=16, eps=EPS)
     assert doubt_of_function(at.f, at.g, at.x, at.d, at.eps) == Doubt(
         16 * EPS * 13.0, 16 * EPS * 2.0, 16 * EPS * 2.0, 16 * EPS * 25.0, 16 * EPS * 5.0, 16 * EPS * 6.0**0.5
@@ -166,7 +166,7 @@ def test_a_gradient_in_float32_tells_that_the_function_is():
 
 
 @pytest.mark.parametrize("kind", [np.asarray, csr_array, csc_array])
-def test_sizes_of_a_matrix(kind):
+def test_sizes_of_a_matrix_are_its_largest_norms_at_any_scale(kind):
     A = np.array([[3.0, 4.0, 0.0], [0.0, 1.0, 0.0]])
     for scale in (1.0, 2.0**600, 2.0**-600):
         sizes = MatrixSizes(kind(scale * A), np.array([-2.0, 1.0]))

@@ -96,7 +96,7 @@ def rounding(*values):
 @every_kind
 @every_ridge
 @every_loss
-def test_never_below_the_true_gap(name, ridge, kind):
+def test_the_duality_gap_is_never_below_the_true_gap(name, ridge, kind):
     """Mutations: no phi* in F; no box for the logistic loss; nothing charged for v; v' recurred, not recomputed."""
     f = MAKERS[name](KINDS[kind](A), ridge)
     x_star, f_star = solved(name, ridge)
@@ -111,7 +111,7 @@ def test_never_below_the_true_gap(name, ridge, kind):
 @every_kind
 @every_ridge
 @every_loss
-def test_close_to_the_true_gap_near_the_minimiser(name, ridge, kind):
+def test_the_duality_gap_is_close_to_the_true_gap_near_the_minimiser(name, ridge, kind):
     """Mutation: project in the Euclidean metric (H = I): no bound for log-sum-exp, a loose one for the others."""
     f = MAKERS[name](KINDS[kind](A), ridge)
     f_star = solved(name, ridge)[1]
@@ -128,7 +128,7 @@ def test_least_squares_are_projected_exactly():
 
 @pytest.mark.parametrize("ridge", RIDGES[1:])
 @every_loss
-def test_no_worse_than_strong_convexity(name, ridge):
+def test_the_duality_gap_is_no_worse_than_strong_convexity_gives(name, ridge):
     """phi'(z) gives ||g||^2/(2 ridge), two derivations of one number; mutation: leave it out of the bounds."""
     f = MAKERS[name](A, ridge)
     for x in ray(name, ridge, (10.0, 1.0, 1e-2)):
@@ -140,7 +140,7 @@ def test_no_worse_than_strong_convexity(name, ridge):
 
 
 @pytest.mark.parametrize("ridge", RIDGES[1:])
-def test_far_better_than_strong_convexity(ridge):
+def test_the_duality_gap_at_the_start_is_far_below_strong_convexitys(ridge):
     """At the start, where ||g||^2/(2 ridge) is hundreds of times the gap; mutation: return the first bound."""
     for name in ("least squares", "power"):
         f, f_star = MAKERS[name](A, ridge), solved(name, ridge)[1]
@@ -151,14 +151,14 @@ def test_far_better_than_strong_convexity(ridge):
 
 @every_ridge
 @pytest.mark.parametrize("shift", [-20.0, 20.0])
-def test_log_sum_exp_moves_with_a_constant(shift, ridge):
+def test_a_constant_shift_of_log_sum_exp_keeps_its_duality_gap(shift, ridge):
     """f - shift has the same gap, of whatever sign f is; mutation: take u = 0 for a point of the simplex."""
     f, moved = MAKERS["log-sum-exp"](A, ridge), objectives.LogSumExp(A, b + shift, alpha=0.5, ridge=ridge)
     for x in ray("log-sum-exp", ridge, (0.3, 0.01)):
         assert moved.duality_gap(x) == pytest.approx(f.duality_gap(x), rel=1e-6, abs=1e-9)
 
 
-def test_between_the_three_where_the_newton_point_leaves_the_domain():
+def test_segments_lower_the_gap_where_the_newton_point_leaves_the_domain():
     """At the start, where 0, phi'(z) and the Newton point are all poor; mutation: do not try the segments."""
     start = np.zeros(d)
     for name, ridge in (("log-sum-exp", 1e-3), ("symmetric softmax", 0.1), ("logistic", 0.1)):
@@ -172,7 +172,7 @@ def test_between_the_three_where_the_newton_point_leaves_the_domain():
 
 @every_ridge
 @every_loss
-def test_radius_speaks_of_the_ball(name, ridge):
+def test_the_gap_with_a_radius_holds_against_every_point_of_the_ball(name, ridge):
     """The bound holds against every y of the ball, x inside or not; mutation: R ||v|| taken as ||x|| ||v||."""
     f = MAKERS[name](A, ridge)
     rng = np.random.default_rng(6)
@@ -219,7 +219,7 @@ def test_products_are_counted_and_bounded(name, ridge):
             assert iterations != 1 or len(calls) in (2, 5)
 
 
-def test_where_there_is_no_bound():
+def test_the_duality_gap_is_inf_or_nan_where_there_is_no_bound():
     """inf for a log-sum-exp without a minimiser; NaN without a conjugate, or at NaN; inf where f is."""
     assert objectives.LogSumExp(np.abs(A), b).duality_gap(np.zeros(d)) == math.inf
     assert MAKERS["log-sum-exp"](A, 0.0).duality_gap(np.full(d, 30.0)) == math.inf
@@ -246,7 +246,7 @@ def test_losses_bounded_below_always_have_a_bound():
         assert f(x) <= f.duality_gap(x) <= f(x) + 1e-13
 
 
-def test_more_unknowns_than_rows():
+def test_the_duality_gap_is_tight_with_more_unknowns_than_rows():
     """A^T A is singular and f* = 0."""
     f = objectives.LeastSquares(A.T, b[:d])
     x = np.linalg.lstsq(A.T, b[:d], rcond=None)[0]
@@ -258,7 +258,7 @@ def test_more_unknowns_than_rows():
 
 
 @pytest.mark.parametrize("smallest", [1e-2, 1e-4, 1e-6])
-def test_ill_conditioned_columns(smallest):
+def test_the_duality_gap_is_tight_for_ill_conditioned_columns(smallest):
     """A restart of the residuals reaches rounding where one run of them does not."""
     rng = np.random.default_rng(8)
     U = np.linalg.qr(rng.standard_normal((80, 12)))[0]
@@ -273,7 +273,7 @@ def test_ill_conditioned_columns(smallest):
 
 
 @every_loss
-def test_float32_data(name):
+def test_the_duality_gap_of_float32_data_covers_its_rounding(name):
     """The products are off by 1e-7, and the bound knows."""
     single = A.astype(np.float32)
     exact, f = MAKERS[name](single.astype(float), 0.0), MAKERS[name](single, 0.0)
@@ -291,7 +291,7 @@ def test_float32_data(name):
     [LogSumExpLoss(0.3), SymmetricSoftmaxLoss(0.3), SquareLoss(), LogisticLoss(y), PowerLoss(3), PowerLoss(2)],
     ids=repr,
 )
-def test_conjugates(loss):
+def test_conjugates_keep_fenchels_inequality_with_equality_at_the_slope(loss):
     """phi(z) + phi*(u) >= <u, z>, with equality at u = phi'(z); mutation: k = 0 in the symmetric one."""
     rng = np.random.default_rng(9)
     for scale in (1e-3, 0.1, 1.0, 10.0):
@@ -301,7 +301,7 @@ def test_conjugates(loss):
         assert loss.value(other) + loss.conjugate(u) >= u @ other - 1e-13
 
 
-def test_conjugate_of_the_symmetric_softmax_at_the_edge():
+def test_the_conjugate_of_the_symmetric_softmax_is_right_at_the_edge():
     loss = SymmetricSoftmaxLoss(0.5)
     entropy = 0.25 * math.log(0.25) + 0.75 * math.log(0.75)
     assert loss.conjugate(np.array([0.25, -0.75])) == pytest.approx(0.5 * entropy)

@@ -71,7 +71,7 @@ def test_cuts_keep_minimum_and_minimiser(seed, mu):
 
 
 @given(st.integers(0, 10_000), MU, POSITIVE)
-def test_coupling_point_balances(seed, mu, a):
+def test_the_coupling_point_balances_x_and_v(seed, mu, a):
     estimate, _, rng = random_estimate(seed, mu)
     x = rng.standard_normal(3)
     y = estimate.couple(x, a)
@@ -141,7 +141,7 @@ def test_certificate_is_the_minimum_over_the_ball(psi, A, reach, mu, radius):
     assert EstimateBound(A, psi, mu, reach, offset=1.0).lower(radius) <= got + 1e-9 * (1 + abs(got))
 
 
-def test_certificate_without_information():
+def test_a_certificate_without_information_bounds_nothing():
     assert EstimateBound(0.0, 0.0, 0.0, 0.0).lower(1.0) == -math.inf
     assert EstimateBound(1.0, 0.0, 0.0, 0.0).lower() == -math.inf
 
@@ -307,7 +307,7 @@ def test_scaling_f_scales_the_observed_smoothness(seed, p, k):
     assert seen == pytest.approx(observed_smoothness(Lp(p), one, two), rel=1e-12)
 
 
-def test_observed_smoothness_exactly():
+def test_observed_smoothness_on_a_line_is_what_a_hand_computes():
     """f = x^2 on a line: L = 2 from any two points; f = |x|^3/3 from 0 to 1: the larger of the two readings."""
     one, two = (Evaluation(np.array([x]), x * x, np.array([2.0 * x])) for x in (1.0, 3.0))
     assert observed_smoothness(Lp(2.0), one, two) == observed_smoothness(Lp(2.0), two, one) == 2.0
@@ -323,7 +323,7 @@ def test_observed_smoothness_begins_thirty_two_roundings_above_nothing():
         assert (observed_smoothness(Lp(2.0), one, two) > 0.0) == seen
 
 
-def test_largest_root_of_a_first_cut_by_hand():
+def test_largest_root_of_a_first_cut_is_what_a_hand_computes():
     """No cut yet, v = y, f(y) = 1, f_next = 1/2, ||g|| = 1: a/2 = a^2/2 gives a = 1; with mu = 1/2, E = 1/4: a = 2."""
     x = np.zeros(1)
     e = Evaluation(x, 1.0, np.ones(1))
@@ -333,7 +333,7 @@ def test_largest_root_of_a_first_cut_by_hand():
     assert 1.0 < estimate_at(x, x, mu=4.0).largest_root(e, 0.5) < math.inf
 
 
-def test_largest_root_with_slack_and_a_falling_line():
+def test_largest_root_with_slack_and_a_line_is_what_a_hand_computes():
     """S = 2 and D = -1: -a^2/2 - a + 2 = 0 at a = sqrt(5) - 1; with S < 0 and D < 0 there is none."""
     x = np.zeros(1)
     e = Evaluation(x, 1.0, np.ones(1))
@@ -358,7 +358,7 @@ def test_no_weight_grows_out_of_rounding():
     assert enough.largest_root(e, 1.0) > 0.0
 
 
-def test_rescaled_by_hand():
+def test_rescaling_without_mu_is_what_a_hand_computes():
     """mu = 0, v - center = 2, A = 1, psi = 0: m = 2; c m - 2 c^2 = c f at c = (2 - f)/2; at f >= 2 nothing is left."""
     center, v = np.array([3.0]), np.array([5.0])
     estimate = estimate_at(center, v, weight=1.0, psi=0.0, charge=Charge(0.5, 0.25))
@@ -371,7 +371,7 @@ def test_rescaled_by_hand():
     assert replace(estimate, mu=0.5).rescale(9.0).mu == 0.5
 
 
-def test_rescaled_with_mu_by_hand():
+def test_rescaling_with_mu_is_what_a_hand_computes():
     """mu A = 1, kappa = 2, v - center = 1: s = 2, m = 1; c (m - f) = 2 c^2/(1 + c) at f = 1/5 gives c = 2/3."""
     estimate = estimate_at(np.zeros(1), np.ones(1), weight=1.0, psi=0.0, mu=1.0)
     got = estimate.rescale(0.2)
@@ -405,19 +405,19 @@ TINY, LARGE = 2.0**-850, 2.0**200
 
 
 @pytest.mark.parametrize(("f", "g"), [(LARGE, TINY), (0.0, LARGE), (TINY, LARGE)])
-def test_a_cut_with_numbers_of_very_different_sizes(f, g):
+def test_a_cut_of_numbers_of_very_different_sizes_keeps_every_digit(f, g):
     e = Evaluation(np.zeros(1), f, np.array([g]))
     estimate = estimate_at(np.zeros(1), np.ones(1)).cut(2.0**-300, e)
     assert estimate.psi == pytest.approx(2.0**-300 * (f + g) - 0.5 * (2.0**-300 * g) ** 2, rel=1e-15, abs=0.0)
 
 
-def test_a_root_with_a_gradient_far_larger_than_the_values():
+def test_a_gradient_far_larger_than_the_values_still_has_a_root():
     x = np.zeros(1)
     assert estimate_at(x, x).largest_root(Evaluation(x, TINY, np.array([LARGE])), 0.0) >= 0.0
 
 
 @pytest.mark.parametrize("back", [False, True])
-def test_observed_smoothness_with_one_large_gradient(back):
+def test_observed_smoothness_of_one_large_gradient_is_half_of_it(back):
     """From g = 0 at 0 to g = LARGE at 1, both values tiny: L = LARGE/2."""
     pair = Evaluation(np.zeros(1), TINY, np.zeros(1)), Evaluation(np.ones(1), TINY, np.array([LARGE]))
     assert observed_smoothness(Lp(2.0), *(pair[::-1] if back else pair)) == 0.5 * LARGE

@@ -60,7 +60,7 @@ def report(written) -> str:
     return (written / "report.md").read_text(encoding="utf-8")
 
 
-def test_files(written):
+def test_the_experiments_write_their_figures_and_reports(written):
     names = {path.name for path in written.iterdir()}
     figures = ("figure", "figure-evaluations", "softmax", "search", "restart", "gradnorm")
     assert {f"{stem}{suffix}" for stem in figures for suffix in (".png", ".pdf")} <= names
@@ -70,14 +70,14 @@ def test_files(written):
 
 
 @pytest.mark.parametrize("stem", COLUMNS)
-def test_columns(written, stem):
+def test_every_row_of_a_table_has_its_columns(written, stem):
     with (written / f"{stem}.csv").open(encoding="utf-8") as file:
         rows = list(csv.reader(file))
     assert rows[0] == COLUMNS[stem].split()
     assert len(rows) > 1 and {len(row) for row in rows} == {len(rows[0])}
 
 
-def test_same_bytes_with_one_worker_and_on_a_rerun(written):
+def test_one_worker_and_a_rerun_give_the_same_bytes(written):
     with Workers(1) as one:
         for name, experiment in EXPERIMENTS.items():
             for stem, rows in experiment.tables(TINY[name], one).items():
@@ -127,7 +127,7 @@ def plain(family: str, n: int, d: int, seed: int, mu: float):
 
 
 @pytest.mark.parametrize(("family", "mu"), [("published", 1.0), ("published", 1e-2), ("signs", 0.0), ("signs", 1e-4)])
-def test_reference_against_lbfgs(family, mu):
+def test_the_reference_is_confirmed_by_lbfgs(family, mu):
     best = reference(partial(problem, family, 60, 8, 3), mu)
     options = {"maxiter": 20000, "maxfun": 40000, "ftol": 1e-16, "gtol": 1e-12, "maxls": 100}
     f = plain(family, 60, 8, 3, mu)
@@ -137,7 +137,7 @@ def test_reference_against_lbfgs(family, mu):
 
 
 @pytest.mark.parametrize("mu", [1e-2, 1e-4, 1e-6])
-def test_reference_certificate(mu):
+def test_the_reference_is_certified_to_its_floor(mu):
     best = reference(partial(problem, "published", 60, 8, 3), mu)
     value, g = plain("published", 60, 8, 3, mu)(best.x)
     assert abs(value - best.fun) <= best.floor
@@ -145,7 +145,7 @@ def test_reference_certificate(mu):
     assert best.certificate <= 0.1 * best.floor
 
 
-def test_reference_hessian_by_differences():
+def test_the_references_hessian_agrees_with_differences():
     f = problem("symmetric", 20, 5, 0, mu=0.1)
     x, h = np.linspace(-0.5, 0.5, 5), 1e-5
     slopes = [(f.value_and_grad(x + h * e)[1] - f.value_and_grad(x - h * e)[1]) / (2 * h) for e in np.eye(5)]
@@ -157,7 +157,7 @@ def test_reference_refuses_a_problem_without_minimiser():
         reference(partial(problem, "published", 30, 5, 0), 0.0)
 
 
-def test_unknown_family():
+def test_an_unknown_family_is_refused():
     with pytest.raises(ValueError, match="unknown family 'moon'"):
         problem("moon", 3, 2, 0, 0.0)
 
@@ -168,7 +168,7 @@ def test_published_problem_is_unbounded_below():
     assert f(np.full(10, -1e6)) < -1e5
 
 
-def test_paper_lists():
+def test_stepsizes_and_data_are_those_of_the_paper():
     assert len(figure.STEPSIZES) == 31
     assert figure.STEPSIZES[0] == 1e-10 and figure.STEPSIZES[-1] == 1.0 and figure.STEPSIZES[13] == 2e-6
     A, b, signs = data(400, 50, 1)
@@ -181,7 +181,7 @@ def curve(stepsize, fun, nfev=None):
     return figure.MethodCurve(stepsize, nfev, np.array(fun), "", len(fun) - 1)
 
 
-def test_tuning():
+def test_tuning_takes_the_lowest_end_of_a_run_that_did_not_diverge():
     good, better = curve(0.1, [3.0, 2.0, 1.0]), curve(0.2, [3.0, 2.0, 0.5])
     above, nothing = curve(1.0, [3.0, 1.0, 4.0]), curve(2.0, [3.0, 1.0, math.nan])
     assert figure.tune([good, better, above, nothing], "iterations", None) is better
@@ -198,7 +198,7 @@ def test_tuning_at_rounding_level_takes_the_first_to_arrive():
     assert figure.tune([late, early], "iterations", best) is early
 
 
-def test_hasd_pays_two_evaluations_an_iteration():
+def test_hasd_paper_pays_two_evaluations_an_iteration_and_hasd_fewer():
     f = problem("signs", TINY["figure"].n, TINY["figure"].d, TINY["figure"].seed, 0.0)
     paper, ours = (figure.run(f, method, 1e-3, 20) for method in ("hasd-paper", "hasd"))
     assert paper.nfev[-1] >= 40 and ours.nfev[-1] < 30
@@ -217,7 +217,7 @@ def test_third_family_has_a_row_of_its_own(two):
     assert "third the symmetric softmax" in figure.EXPERIMENT.report(tables, sizes)
 
 
-def test_reached():
+def test_cost_to_reach_is_that_of_the_first_row_within_the_gap():
     rows = [{"gap": gap, "iteration": t, "nfev": 2 * t} for t, gap in enumerate([1.0, 0.5, 0.05])]
     assert cost_to_reach(rows, 0.1, "iteration") == 2 and cost_to_reach(rows, 0.1, "nfev") == 4
     assert math.isnan(cost_to_reach(rows, 0.01, "iteration"))
@@ -225,7 +225,7 @@ def test_reached():
 
 @pytest.mark.parametrize("method", softmax.METHODS)
 @pytest.mark.parametrize("p", softmax.EXPONENTS)
-def test_softmax_identity(method, p):
+def test_the_gain_on_softmax_is_that_of_the_formula(method, p):
     row = softmax.solve(TINY["softmax"], method, p, 50)["softmax"][0]
     for name in ("gain", "smallest", "largest"):
         assert row[name] == pytest.approx(50 ** (0.5 - 1.0 / p), rel=1e-9)
@@ -246,7 +246,7 @@ def test_warm_search_beats_bisection():
     assert cold["trials_most"] <= cold["theorem2"]
 
 
-def test_the_jump():
+def test_the_published_search_ends_at_a_jump_and_the_tight_form_does_not():
     f, x0, L = trials.jumping_instance()
     assert x0.size == 773 and f.smoothness(math.inf) >= L * (1 - 1e-12)
     tables = trials.jump_rows(81)
@@ -273,7 +273,7 @@ def test_gradient_rules_keep_their_promise(name, method):
     assert all(row["needed"] <= row["T"] for row in rows)
 
 
-def test_gradnorm_without_room(two):
+def test_gradnorm_with_too_few_iterations_is_refused(two):
     sizes = replace(gradnorm.EXPERIMENT.quick, iterations=1, accuracies=(1e-9,))
     with pytest.raises(ValueError, match="raise --iterations"):
         gradnorm.tables(sizes, two)
@@ -287,7 +287,7 @@ def test_workers_give_the_environment_back(monkeypatch):
     assert os.environ["OMP_NUM_THREADS"] == "3" and "MKL_NUM_THREADS" not in os.environ
 
 
-def test_tables_as_text():
+def test_tables_become_csv_and_markdown():
     assert csv_text([{"a": 0.1 + 0.2, "b": math.inf, "c": "x,y"}]) == 'a,b,c\n0.30000000000000004,inf,"x,y"\n'
     with pytest.raises(ValueError, match="at least one row"):
         csv_text([])

@@ -29,7 +29,7 @@ EXTREME = arrays(
 
 
 @given(VECTORS, P)
-def test_steepest_map_and_norms_belong_together(g, p):
+def test_the_steepest_vector_attains_the_dual_norm(g, p):
     """<g, s> = ||g||_{p*}^2 and ||s||_p = ||g||_{p*}."""
     geometry = Lp(p)
     s, N = geometry.steepest(g), geometry.dual_norm(g)
@@ -38,7 +38,7 @@ def test_steepest_map_and_norms_belong_together(g, p):
 
 
 @given(VECTORS, VECTORS, P)
-def test_hoelder(x, g, p):
+def test_hoelders_inequality_holds(x, g, p):
     n = min(x.size, g.size)
     x, g = x[:n], g[:n]
     geometry = Lp(p)
@@ -56,7 +56,7 @@ def test_extremes_give_finite_answers_of_the_right_size(g, p):
 
 
 @given(EXTREME.map(lambda g: g[:1] * np.linspace(1e-9, 1.0, g.size)), P, st.integers(-20, 20))
-def test_homogeneous_bit_for_bit_in_powers_of_two(g, p, k):
+def test_norms_and_steepest_map_scale_bit_for_bit_with_powers_of_two(g, p, k):
     scale = 2.0**k
     top, least = np.abs(g).max(), np.abs(g).min()
     assume(least > 1e-290 and top < 1e290 and top * 1e-30 < least)
@@ -67,7 +67,7 @@ def test_homogeneous_bit_for_bit_in_powers_of_two(g, p, k):
 
 
 @given(VECTORS, P, st.randoms())
-def test_permutation_and_sign_symmetry(g, p, random):
+def test_steepest_map_and_dual_norm_follow_permutations_and_signs(g, p, random):
     geometry = Lp(p)
     order = list(range(g.size))
     random.shuffle(order)
@@ -77,7 +77,7 @@ def test_permutation_and_sign_symmetry(g, p, random):
 
 
 @given(VECTORS)
-def test_continuous_at_both_ends(g):
+def test_steepest_and_dual_norm_are_continuous_at_both_ends_of_p(g):
     np.testing.assert_allclose(Lp(2.0 + 1e-12).steepest(g), g, rtol=1e-8, atol=1e-8)
     np.testing.assert_allclose(Lp(1e9).steepest(g), Lp(math.inf).steepest(g), rtol=1e-6, atol=1e-6)
     assert Lp(1e9).dual_norm(g) == pytest.approx(Lp(math.inf).dual_norm(g), rel=1e-6)
@@ -92,7 +92,7 @@ def test_entries_that_underflow_against_the_largest_keep_their_sign():
 
 
 @pytest.mark.parametrize("p", NORMS)
-def test_against_exact_arithmetic(p):
+def test_norms_of_integers_agree_with_exact_arithmetic(p):
     """Integers, where the norm of an integer exponent is a rational root."""
     x = np.array([3.0, -4.0, 12.0])
     if p == int(p) if math.isfinite(p) else False:
@@ -117,7 +117,7 @@ def test_gain_lies_between_one_and_its_limit(g, p):
 
 
 @given(VECTORS)
-def test_norm2(x):
+def test_norm2_agrees_with_numpy(x):
     assert norm2(x) == pytest.approx(np.linalg.norm(x), rel=1e-12)
 
 
@@ -146,21 +146,21 @@ def test_lp_is_a_geometry():
 
 
 @given(VECTORS, st.integers(-1000, 1000))
-def test_norm2_of_a_power_of_two_times_x_to_the_last_bit(x, k):
+def test_norm2_scales_with_powers_of_two_to_the_last_bit(x, k):
     """From numbers whose squares vanish to those whose squares overflow."""
     x = np.rint(x)  # so that the smallest are still normal numbers
     assert norm2(x * 2.0**k) == norm2(x) * 2.0**k
 
 
 @pytest.mark.parametrize("k", [-120, -90, -70, -66, -20, 0, 20, 60, 70, 90, 115])
-def test_norm2_in_float32(k):
+def test_norm2_in_float32_is_right_though_squares_vanish_or_overflow(k):
     """Squares of 2^-120 vanish in float32, those of 2^-66 lose digits, those of 2^115 overflow."""
     x = np.array([1.1, -2.3, 0.7], dtype=np.float32)
     expected = float(np.linalg.norm(x.astype(np.float64)))
     assert norm2(x * np.float32(2.0**k)) / 2.0**k == pytest.approx(expected, rel=1e-6)
 
 
-def test_norm2_of_the_smallest_numbers_of_float32():
+def test_norm2_is_exact_for_the_smallest_numbers_of_float32():
     """Below 2^-126 they are multiples of 2^-149, and the power that would bring them to 1 is no float32."""
     assert norm2(np.array([12.0, -16.0], dtype=np.float32) * np.float32(2.0**-149)) == 20.0 * 2.0**-149
 
@@ -194,14 +194,14 @@ def test_lift_is_for_numbers_that_are_all_faint():
     assert lift(FAINT) == lift(-FAINT) == lift(below, -1.0) == 1.0
 
 
-def test_exponents_exactly():
+def test_dual_exponents_gain_limits_and_conversions_are_exact():
     assert (Lp(2.0).dual, Lp(3.0).dual, Lp(5.0).dual, Lp(math.inf).dual) == (2.0, 1.5, 1.25, 1.0)
     assert (largest_gain(2.0, 16), largest_gain(4.0, 16), largest_gain(math.inf, 16)) == (1.0, 2.0, 4.0)
     assert (convert_smoothness(3.0, 2.0, 4.0, 16), convert_smoothness(3.0, 4.0, 2.0, 16)) == (12.0, 3.0)
     assert convert_smoothness(3.0, 4.0, 4.0, 16) == 3.0
 
 
-def test_steepest_exactly():
+def test_steepest_vector_and_gain_are_those_of_the_formula():
     """p = 3: s = ||g||_{3/2}^{1/2} sign(g) |g|^{1/2}; at entries 1, 4, 16 the norm is (1 + 8 + 64)^{2/3}."""
     norm = 73.0 ** (2.0 / 3.0)
     np.testing.assert_allclose(Lp(3.0).steepest(np.array([1.0, -4.0, 16.0])), norm**0.5 * np.array([1.0, -2.0, 4.0]))
@@ -219,14 +219,14 @@ def test_entries_near_the_smallest_number_keep_their_digits(p, tiny):
     assert math.log(s[1] / s[0]) == pytest.approx((math.log(tiny) - math.log(8.0)) / (p - 1.0), rel=1e-11)
 
 
-def test_dot_of_any_arrays():
+def test_dot_is_the_inner_product_as_a_float():
     assert dot(np.array([1.0, 2.0]), np.array([3.0, 4.0])) == 11.0
     assert type(dot(np.ones(2), np.ones(2))) is float
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("power", [-140, -70, 0, 60, 120])
-def test_arrays_of_another_library(dtype, power):
+def test_the_geometry_of_another_librarys_arrays_is_that_of_numpys(dtype, power):
     """Inner products, norms and the steepest vector are NumPy's, squares that under- or overflow included."""
     if dtype == "float64":
         power *= 8

@@ -54,7 +54,7 @@ def test_curvature_is_positive_semidefinite(entries, which):
     assert np.linalg.eigvalsh(H).min() >= -1e-12 * max(1.0, np.abs(H).max())
 
 
-def test_curvature_times_a_matrix_of_columns():
+def test_curvature_times_a_matrix_is_the_dense_product():
     curvature = Curvature(np.array([2.0, 3.0]), np.array([1.0, -1.0]))
     dense = np.diag(curvature.diagonal) - np.outer(curvature.rank_one, curvature.rank_one)
     W = rng.standard_normal((2, 5))
@@ -80,7 +80,7 @@ def test_logistic_agrees_with_logaddexp(entries):
 
 @pytest.mark.parametrize("loss", SOFTMAXES)
 @pytest.mark.parametrize(("alpha", "size"), [(1e-8, 1e6), (1.0, 1e6), (1.0, 1e300), (1e-8, 1e300), (1e8, 1e-300)])
-def test_softmaxes_at_extremes(loss, alpha, size):
+def test_softmaxes_stay_finite_and_within_bounds_at_extremes(loss, alpha, size):
     z = size * np.array([1.0, -1.0, 0.5])
     value, slope = loss(alpha).value_and_slope(z)
     assert size <= value <= size + alpha * math.log(6) * (1 + 1e-12)
@@ -94,7 +94,7 @@ def test_symmetric_slope_keeps_its_digits_near_zero():
     assert slope[1] == 0.0
 
 
-def test_logistic_at_extremes():
+def test_logistic_is_exact_at_extremes():
     value, slope = LogisticLoss(np.array([1.0, -1.0])).value_and_slope(np.array([1e300, 1e300]))
     assert value == 0.5e300
     np.testing.assert_array_equal(slope, [0.0, 0.5])

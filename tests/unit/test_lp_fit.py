@@ -27,7 +27,7 @@ every_kind = pytest.mark.parametrize("kind", KINDS)
 
 @every_kind
 @every_power
-def test_planted_optimum(q, kind, route):
+def test_a_planted_optimum_is_found_and_certified(q, kind, route):
     """Mutations: H^-1 for the metric; the bound's u not divided by its q*-norm; s = 1 (q = 100 underflows)."""
     A, b, x, best = planted(120, 6, q)
     fit = lp_fit(KINDS[kind](A), b, q)
@@ -40,7 +40,7 @@ def test_planted_optimum(q, kind, route):
 
 
 @every_power
-def test_tight_tolerance(q, route):
+def test_a_tight_tolerance_is_reached(q, route):
     """Mutation: gtol not lowered where the certificate falls short."""
     A, b, x, best = planted(120, 6, q, seed=1)
     fit = lp_fit(A, b, q, gap_rtol=1e-12 if route == "factored" else 1e-10)  # sigma_min is known, or not
@@ -52,7 +52,7 @@ def test_tight_tolerance(q, route):
 @pytest.mark.parametrize("q", [2.0, 3.0, 4.0, 10.0], ids="q={:g}".format)
 @pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
 @pytest.mark.parametrize(("n", "d"), [(30, 1), (60, 4), (150, 12)], ids=["30x1", "60x4", "150x12"])
-def test_agrees_with_clarabel(n, d, q, sparse):
+def test_lp_fit_agrees_with_clarabel(n, d, q, sparse):
     cvxpy = pytest.importorskip("cvxpy")
     rng = np.random.default_rng(n)
     A, b = rng.standard_normal((n, d)), rng.standard_t(3, n)
@@ -68,7 +68,7 @@ def test_agrees_with_clarabel(n, d, q, sparse):
 
 
 @every_power
-def test_certificate_away_from_the_optimum(q, route):
+def test_the_certificate_is_true_and_tight_away_from_the_optimum(q, route):
     """Never above the minimum, and the gap to second order; mutations: u = phi'(z) unprojected; projected without the
     weights (loose by orders at q = 100)."""
     A, b, x, best = planted(200, 5, q, seed=2)
@@ -86,7 +86,7 @@ def test_certificate_away_from_the_optimum(q, route):
 
 @pytest.mark.parametrize("condition", [1e4, 1e8, 1e12, 1e17], ids="{:.0e}".format)
 @every_power
-def test_never_above_the_optimum_however_ill_conditioned(q, condition):
+def test_lower_is_never_above_the_optimum_however_ill_conditioned(q, condition):
     """Mutations: nothing charged for A^T u; sigma of the scaled R replaced by 1."""
     A, b, _, best = planted(150, 8, q, seed=4, condition=condition)
     fit = lp_fit(A, b, q)
@@ -111,7 +111,7 @@ def test_the_distance_charged_reaches_the_minimiser(q, condition, route):
         assert charged >= np.linalg.norm(away)
 
 
-def test_ends_where_the_charges_are_all_that_is_left():
+def test_lp_fit_ends_where_the_charges_are_all_that_is_left():
     """Mutation: go on lowering the gradient (thousands of iterations at the same gap)."""
     t = np.linspace(-1, 1, 200)
     for q in POWERS:
@@ -122,7 +122,7 @@ def test_ends_where_the_charges_are_all_that_is_left():
 
 @pytest.mark.parametrize("q", [4.0, 100.0], ids="q={:g}".format)
 @pytest.mark.parametrize("factor", [1e3, 1e5], ids="{:g}".format)
-def test_residuals_small_beside_b(factor, q, route):
+def test_residuals_small_beside_b_are_fitted_in_few_iterations(factor, q, route):
     """Mutations: stages not scaled by their own residuals, (1e-5)^64 underflows; a gradient asked for that is below
     rounding, 10000 iterations."""
     A, b, x, best = planted(80, 4, q, seed=24)
@@ -133,7 +133,7 @@ def test_residuals_small_beside_b(factor, q, route):
 
 @pytest.mark.parametrize("scale", [1e-250, 1.0, 1e250], ids="{:g}".format)
 @pytest.mark.parametrize("q", [2.0, 4.0], ids="q={:g}".format)
-def test_exact_fit_that_takes_iterations(q, scale, route):
+def test_an_exact_fit_that_takes_iterations_is_found_at_any_scale(q, scale, route):
     """Mutations: least squares left at 1e-5; b not divided by its size."""
     A, _, x, _ = planted(200, 60, q, seed=25, condition=30.0)
     fit = lp_fit(A, A @ x * scale, q)
@@ -216,7 +216,7 @@ def test_products_are_counted(q, route):
         assert len(calls) <= fit.nprod
 
 
-def test_trace(route):
+def test_the_trace_shows_the_powers_and_never_worsens(route):
     A, b, _, best = planted(100, 5, 30.0, seed=15)
     fit = lp_fit(A, b, 30)
     trace = fit.trace

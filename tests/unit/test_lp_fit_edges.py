@@ -44,7 +44,7 @@ DEGENERATE = {
 
 @pytest.mark.parametrize("name", DEGENERATE)
 @every_power
-def test_degenerate(name, q, route):
+def test_degenerate_data_are_fitted_in_few_iterations(name, q, route):
     """`best` is sum |z*|^q with |z*| = 1, or 0.  Mutations: no test for an exact fit; rank taken to be d."""
     A, b, best = DEGENERATE[name](np.random.default_rng(9))
     fit = lp_fit(A, b, q)
@@ -59,7 +59,7 @@ def test_degenerate(name, q, route):
 @pytest.mark.parametrize("scale", [1e-250, 1e-100, 1e100, 1e250], ids="{:g}".format)
 @pytest.mark.parametrize("q", [4.0, 100.0], ids="q={:g}".format)
 @pytest.mark.parametrize("kind", KINDS)
-def test_scale(q, scale, kind, route):
+def test_scaling_A_and_b_keeps_x_and_scaling_b_alone_scales_it(q, scale, kind, route):
     """A and b times the same: x as before; b alone: x and fun times it.  Mutation: no D, or no size."""
     make = KINDS[kind]
     A, b, _, best = planted(100, 5, q, seed=6)
@@ -72,7 +72,7 @@ def test_scale(q, scale, kind, route):
     assert both.lower <= both.fun and both.trace["fun"][-1] / scale == pytest.approx(best, rel=1e-8)
 
 
-def test_columns_of_very_different_size(route):
+def test_columns_of_very_different_size_are_fitted(route):
     A, b, x, best = planted(100, 5, 4.0, seed=7)
     sizes = np.geomspace(1e-120, 1e120, 5)
     fit = lp_fit(A * sizes, b, 4)
@@ -81,7 +81,7 @@ def test_columns_of_very_different_size(route):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.int64, np.int8, bool], ids=lambda t: np.dtype(t).name)
-def test_types(dtype, route):
+def test_data_of_any_type_are_fitted_in_double_precision(dtype, route):
     """The problem is that of the numbers as they are; mutation: products in float32."""
     rng = np.random.default_rng(11)
     A, b = (3 * rng.standard_normal((80, 4))).astype(dtype), (5 * rng.standard_normal(80)).astype(dtype)
@@ -119,7 +119,7 @@ def test_a_float32_operator_is_honest(monkeypatch):
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_refused(A, b, options, error, text):
+def test_bad_data_and_settings_are_refused(A, b, options, error, text):
     with pytest.raises(error, match=text):
         lp_fit(A, b, **options)
 
@@ -149,7 +149,7 @@ def test_overflow_is_not_a_success():
 
 @every_power
 @pytest.mark.parametrize("seed", range(12))
-def test_all_rows_but_some_fit_exactly(seed, q, route):
+def test_a_fit_that_is_exact_in_all_rows_but_some_is_certified(seed, q, route):
     """Rows of zeros, which nothing fits, beside rows that are fitted up to rounding, whose weights are none.
 
     Mutation: no bound from phi'(z) projected without weights (no success in 26 of 60, factored).
@@ -167,7 +167,7 @@ def test_all_rows_but_some_fit_exactly(seed, q, route):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("scale", [1e-310, 1e-300, 1e305], ids="{:g}".format)
-def test_columns_at_the_ends_of_floating_point(scale, kind):
+def test_columns_at_the_ends_of_floating_point_are_fitted(scale, kind):
     """Mutation: no lift, 1/D overflows (2^-1030) or c/D is subnormal (2^1015)."""
     rng = np.random.default_rng(0)
     A, x = rng.integers(-9, 10, (12, 2)).astype(float), np.array([1.0, -2.0])
@@ -205,7 +205,7 @@ def test_an_operator_may_have_columns_of_any_size():
     assert lp_fit(operator, [2.1, -1.1], 4).success and len(counted) <= 4
 
 
-def test_no_columns_that_count_and_a_tolerance_of_zero():
+def test_columns_of_zeros_and_a_tolerance_of_zero_end_at_rounding():
     """Mutation: the stages of an empty factor."""
     fit = lp_fit(np.zeros((3, 2)), [1.0, 2.0, 2.0], 100, gap_rtol=0.0)
     assert not fit.success and fit.status == 2 and fit.gap <= 1e-13 * fit.fun and "1.0e+00" not in fit.message

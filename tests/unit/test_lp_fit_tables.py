@@ -18,7 +18,7 @@ def fewer_columns_are_factored(monkeypatch):
 
 @pytest.mark.parametrize("power", [4.0, 10.0])
 def test_dependent_columns_are_factored_and_certified(power):
-    """Never worse than least squares; `test_mutation_dependent_columns_by_products` shows that this can fail."""
+    """Never worse than least squares; `test_mutation_products_alone_do_not_certify_tables` shows that this can fail."""
     A, b, _ = table_of_counts(0, 1500)
     fit = lp_fit(A, b, power)
     assert fit.success and fit.gap <= 1e-8 * fit.fun, fit.message
@@ -26,7 +26,7 @@ def test_dependent_columns_are_factored_and_certified(power):
     assert fit.nit <= 40 and np.abs(A.T @ fit.dual).max() <= 1e-9 * np.abs(A).max()
 
 
-def test_mutation_dependent_columns_by_products(monkeypatch):
+def test_mutation_products_alone_do_not_certify_tables(monkeypatch):
     """Without the factors (WIDEST = 0) forty iterations prove nothing near 1e-8."""
     monkeypatch.setattr(lp_spaces, "WIDEST", 0)
     A, b, _ = table_of_counts(0, 1500)
@@ -34,7 +34,7 @@ def test_mutation_dependent_columns_by_products(monkeypatch):
     assert not fit.success and fit.gap > 1e-5 * fit.fun
 
 
-def test_which_columns_are_factored():
+def test_few_or_dependent_columns_are_factored_and_operators_are_not():
     rng = np.random.default_rng(0)
     G, b = rng.standard_normal((400, 120)), rng.standard_normal(400)
     twin = np.column_stack((G[:, :-1], G[:, 0] + G[:, 1]))

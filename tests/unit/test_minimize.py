@@ -77,7 +77,7 @@ class TestResult:
         assert res.fun == f
         np.testing.assert_array_equal(res.jac, g)
 
-    def test_reports_what_was_asked(self):
+    def test_the_result_reports_what_was_asked_and_its_states_numbers(self):
         res = solve("linear-coupling", p=4, L=30.0)
         assert (res.method, res.p, res.L) == ("linear-coupling", 4.0, 30.0)
         assert res.status == 0 and res.success and res.message.startswith("Converged")
@@ -94,7 +94,7 @@ class TestResult:
         assert geometry.dual_norm(res.jac) == res.trace["grad_norm"].min()
 
     @every_method
-    def test_pickles(self, method):
+    def test_a_result_survives_pickling(self, method):
         res = solve(method, maxiter=12)
         twin = pickle.loads(pickle.dumps(res))
         np.testing.assert_array_equal(twin.x, res.x)
@@ -229,7 +229,7 @@ class TestStopping:
         res = hasd.minimize(lambda x: calls.append(0) or Bowl.value(x), np.zeros(6), maxfun=maxfun, trace=False)
         assert res.nfev == len(calls) - res.nrecord <= maxfun
 
-    def test_time_limit(self, monkeypatch):
+    def test_a_run_ends_within_two_evaluations_of_its_time_limit(self, monkeypatch):
         """By a clock that only evaluations move."""
         f = Bowl()
         monkeypatch.setattr(time, "perf_counter", lambda: 0.005 * f.calls)
@@ -237,7 +237,7 @@ class TestStopping:
         assert (res.status, res.success) == (11, False)
         assert res.nit > 0 and 20 <= f.calls <= 22
 
-    def test_no_time_at_all(self):
+    def test_a_time_limit_of_zero_returns_x0(self):
         res = solve(time_limit=0.0)
         assert res.status == 11
         np.testing.assert_array_equal(res.x, np.zeros(6))
@@ -272,7 +272,7 @@ class TestArguments:
         res = hasd.minimize(lambda x: (x @ x, 2 * x), np.ones(6), jac=True, method=method, L=2.0)
         assert ("Ignored: L" in res.message) == (method == "hasd-qn")
 
-    def test_finite_differences(self):
+    def test_finite_differences_find_the_minimum_and_are_counted(self):
         res = hasd.minimize(Bowl.value, np.zeros(6), tol=1e-5)
         assert res.success
         np.testing.assert_allclose(res.x, TARGET, atol=1e-3)
@@ -303,7 +303,7 @@ class TestArguments:
         res = solve(x0=x0)
         assert res.success and res.x.dtype == np.float64
 
-    def test_one_variable(self):
+    def test_a_start_that_is_one_number_gives_x_of_length_one(self):
         res = hasd.minimize(lambda x: ((x[0] - 3.0) ** 2, 2.0 * (x - 3.0)), 0.0, jac=True)
         assert res.x.shape == (1,)
         np.testing.assert_allclose(res.x, 3.0, atol=1e-5)

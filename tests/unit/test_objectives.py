@@ -188,7 +188,7 @@ def test_the_offset_is_ours_and_an_operators_buffer_is_copied():
     assert not np.shares_memory(LogSumExp(identity).image(c0), c0)
 
 
-def test_identity():
+def test_an_objective_without_a_matrix_takes_the_identity():
     f = SymmetricSoftmax(alpha=0.5, ridge=0.2)
     full = SymmetricSoftmax(np.eye(3), alpha=0.5, ridge=0.2)
     x = np.array([1.0, -2.0, 0.5])
@@ -220,7 +220,7 @@ def test_no_x_makes_a_warning(size, kind):
             assert type(value) is float and g.shape == (d,)
 
 
-def test_extremes():
+def test_objectives_at_extremes_are_exact_or_infinite():
     sharp = LogSumExp([[1.0], [-1.0]], alpha=1e-8)
     value, g = sharp.value_and_grad([1e6])
     assert value == 1e6 and g[0] == 1.0

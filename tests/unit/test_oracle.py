@@ -78,7 +78,7 @@ class TestCounts:
         assert res.nfev == np.nansum(res.trace["trials"])
 
     @pytest.mark.parametrize("search", ["warm", "bisect"])
-    def test_hasd_paper_with_declared_L_needs_two(self, search):
+    def test_hasd_paper_with_declared_L_needs_two_evaluations_a_trial(self, search):
         res = hasd.minimize(Seen().both, START, jac=True, method="hasd-paper", L=30.0, search=search, maxiter=60, tol=0)
         assert res.nfev == 2 * np.nansum(res.trace["trials"])
         assert res.nrecord == 0
@@ -177,7 +177,7 @@ class TestWarmSearch:
         return (np.random.default_rng(0).random((500, 100)) < 0.8).astype(float)
 
     @pytest.mark.parametrize("method", ["hasd", "hasd-paper"])
-    def test_mean_over_the_suite(self, method):
+    def test_the_warm_search_needs_at_most_1_1_trials_on_average(self, method):
         trials = []
         for f, x0, L in self.suite():
             for p in NORMS:
@@ -209,7 +209,7 @@ class TestJump:
         L = max(float(np.sum((cls.M @ s) ** 2)) for s in itertools.product((-1.0, 1.0), repeat=4))
         return f, np.array([-1.47, 3.18, -7.03, -1.19])[group], L
 
-    def test_the_residual_jumps(self):
+    def test_the_searchs_residual_jumps_over_its_window(self):
         """Written out: x_theta, its gradient, zeta on both sides of 0.243."""
         f, x0, L = self.instance()
         first = list(islice(hasd.iterate(f, x0, method="hasd-paper", L=L), 2))[1]
@@ -242,7 +242,7 @@ class TestJump:
             B += state.weight * state.grad_norm**2 / (18.0 * L)
             assert state.weight * f(state.x) + B <= state.psi * (1.0 + 1e-12)
 
-    def test_the_result_says_so(self):
+    def test_the_message_tells_of_a_jump(self):
         f, x0, L = self.instance()
         assert "jump" in hasd.minimize(f, x0, method="hasd-paper", L=L, maxiter=5).message
         assert "jump" not in hasd.minimize(f, x0, method="hasd-paper", L=L, maxiter=1).message
@@ -270,7 +270,7 @@ class TestOracle:
             oracle.record_value(np.ones(2))
         assert oracle.nrecord == 1 and oracle.counts == (0, 0, 0)
 
-    def test_a_deadline_that_has_passed(self):
+    def test_a_deadline_that_has_passed_stops_with_status_time(self):
         oracle = Oracle(BlackBox(lambda x: 0.0, None), deadline=-math.inf)
         with pytest.raises(Stop) as stop:
             oracle.value(np.ones(1))
@@ -296,7 +296,7 @@ class TestOracle:
         assert Evaluation(np.zeros(2), 1.0, np.ones(2)).finite
 
     @pytest.mark.parametrize("value", [1, 1.0, True, np.float32(1), np.array(1.0), np.array([1.0]), np.array([[1.0]])])
-    def test_one_number_in_any_dress(self, value):
+    def test_one_number_of_any_type_and_shape_becomes_a_float(self, value):
         assert as_scalar(value) == 1.0 and type(as_scalar(value)) is float
 
     @pytest.mark.parametrize("value", [None, "1", 1j, [1.0, 2.0], [], {}])

@@ -13,7 +13,7 @@ ANYTHING = st.floats(allow_nan=True, allow_infinity=True)
 
 
 @given(st.floats(0.05, 20.0), st.floats(1e-6, 1e6), st.floats(1e-3, 1e3))
-def test_finds_the_window_of_a_growing_power(exponent, scale, start):
+def test_the_search_finds_the_window_of_a_growing_power(exponent, scale, start):
     found = search(lambda u: (math.exp(min(700.0, exponent * math.log(u / scale))), u), start, WINDOW)
     assert found.ending is Ending.FOUND
     assert WINDOW[0] <= found.residual <= WINDOW[1]
@@ -32,7 +32,7 @@ def test_a_jump_ends_on_the_side_above(place, start, cold):
 
 
 @given(st.data())
-def test_ends_for_any_residual_at_all(data):
+def test_the_search_ends_for_any_residual_at_all(data):
     """A residual that answers whatever Hypothesis likes, differently at every call."""
     calls = []
 
@@ -51,7 +51,7 @@ def test_ends_for_any_residual_at_all(data):
 
 
 @given(st.lists(ANYTHING, min_size=1, max_size=40), st.lists(st.floats(1e-6, 1e6), min_size=1, max_size=40))
-def test_ends_for_any_step_function(values, places):
+def test_the_search_ends_for_any_step_function(values, places):
     places = sorted(places)
 
     def residual(u):
@@ -80,7 +80,7 @@ def test_a_residual_that_stays_below_fails_with_a_status():
 
 
 @pytest.mark.parametrize("start", [1.19, 1.3, 1.9])
-def test_one_trial_where_the_start_is_right(start):
+def test_one_trial_is_enough_where_the_start_is_right(start):
     assert search(lambda u: (u, u), start, WINDOW).trials == 1
 
 

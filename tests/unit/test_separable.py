@@ -54,7 +54,7 @@ def test_separated_labels_are_named_within_a_thousand_iterations(how, norm):
 
 
 @pytest.mark.parametrize(("ridge", "code"), [("0", 4), ("0.01", 0)])
-def test_the_exit_code_and_the_sentence(capsys, tmp_path, ridge, code):
+def test_separable_labels_without_a_ridge_exit_with_4_and_say_why(capsys, tmp_path, ridge, code):
     A, y = apart(0)
     np.savez(tmp_path / "apart.npz", A=A, y=y)
     argv = ["--problem", "logistic", "--ridge", ridge, "--out", str(tmp_path)]
@@ -93,7 +93,7 @@ TOUCHING = ["a word of one class", "one column", "numbers that are no decimals",
 
 @pytest.mark.parametrize("norm", [None, np.inf], ids=str)
 @pytest.mark.parametrize("kind", TOUCHING)
-def test_labels_separated_but_for_rows_in_the_plane(kind, norm):
+def test_labels_separated_but_for_rows_in_the_plane_are_recognised(kind, norm):
     A, y = touching(kind)
     found = solution(A, y, norm=norm)
     assert not found.solved and found.res.message == SEPARATED and found.res.nit <= 1000
@@ -101,7 +101,7 @@ def test_labels_separated_but_for_rows_in_the_plane(kind, norm):
     assert margins.min() > -1e-12 and margins.max() > 1e-3
 
 
-def test_sparse_data_and_an_intercept():
+def test_sparse_labels_that_only_an_intercept_separates_are_recognised():
     """No plane through 0 separates these, one beside it does: with a column of ones only."""
     rng = np.random.default_rng(2)
     A = np.where(rng.random((60, 3)) < 0.5, rng.random((60, 3)), 0.0)

@@ -108,7 +108,7 @@ def test_the_log_sum_exp_constant_is_exact(p, ridge):
 
 @pytest.mark.parametrize("ridge", [0.0, 0.5])
 @pytest.mark.parametrize("p", [2.0, math.inf])
-def test_the_others_are_reached_where_they_are_called_exact(p, ridge):
+def test_declared_constants_are_reached_where_they_are_called_exact(p, ridge):
     nonnegative = np.abs(A0)
     cases = [
         LeastSquares(nonnegative, b0, ridge=ridge),
@@ -125,7 +125,7 @@ def test_the_others_are_reached_where_they_are_called_exact(p, ridge):
 
 
 @pytest.mark.parametrize("p", PS)
-def test_closed_forms(p):
+def test_declared_constants_are_those_of_their_closed_forms(p):
     q, convert = Lp(p).dual, d ** (1 - 2 / p)
     rows = np.array([Lp(p).dual_norm(a) ** 2 for a in A0])
     eigenvalue = np.linalg.norm(A0, 2) ** 2
@@ -158,7 +158,7 @@ def test_every_kind_of_matrix_declares_the_same(p):
         assert wide.smoothness(p) == pytest.approx(LogSumExp(A0.T).smoothness(p), rel=1e-12)
 
 
-def test_the_papers_data():
+def test_the_constant_of_the_papers_data_is_a_ninth_of_the_naive_one():
     A = (np.random.default_rng(0).random((500, 100)) < 0.8).astype(float)
     naive = (A.sum(axis=1) ** 2).max()
     L = LogSumExp(A).smoothness(math.inf)
@@ -237,7 +237,7 @@ def test_sparse_duplicates_are_summed_but_not_in_the_callers_arrays():
 
 
 @pytest.mark.parametrize("p", PS)
-def test_identity(p):
+def test_constants_without_a_matrix_are_those_of_the_identity(p):
     L = SymmetricSoftmax(alpha=0.5).smoothness(p)
     assert L == 2.0 and L.exact == (p == math.inf)
     L = SymmetricSoftmax(alpha=0.5, ridge=1.0).smoothness(p)
@@ -245,7 +245,7 @@ def test_identity(p):
     assert SymmetricSoftmax(b=np.zeros(4), alpha=0.5, ridge=1.0).smoothness(math.inf) == 6.0
 
 
-def test_degenerate_and_extreme_matrices():
+def test_degenerate_matrices_declare_zero_and_extreme_ones_infinity():
     assert LogSumExp([[3.0, 4.0]]).smoothness(2) == 0.0  # one row: f is affine
     assert LogSumExp([[1.0], [-1.0]], alpha=1e-8).smoothness(2) == pytest.approx(1e8)
     assert LeastSquares(sp.csr_array((3, 2)), np.zeros(3)).smoothness(math.inf) == 0.0
@@ -265,7 +265,7 @@ def test_the_constant_is_a_float_that_travels():
 @pytest.mark.parametrize("p", PS)
 class TestSemiDualOfTransport:
     @pytest.mark.parametrize("columns", [1, 2, 7])
-    def test_never_exceeded(self, p, columns):
+    def test_the_constant_of_the_semi_dual_is_never_exceeded(self, p, columns):
         """f(x + s) <= f(x) + <g, s> + L/2 ||s||^2."""
         b = np.geomspace(1.0, 0.1, columns)
         f = SemiDual(rng.random((5, columns)), np.full(5, 0.2), b / b.sum(), reg=0.05)
@@ -276,7 +276,7 @@ class TestSemiDualOfTransport:
             value, g = f.value_and_grad(x)
             assert f(x + s) <= value + g @ s + 0.5 * L * Lp(p).norm(s) ** 2 + 1e-13
 
-    def test_reached_by_two_columns_that_share_all_rows(self, p):
+    def test_the_constant_of_the_semi_dual_is_reached_by_two_equal_columns(self, p):
         f = SemiDual(np.zeros((3, 2)), np.full(3, 1 / 3), np.full(2, 0.5), reg=1.0)
         s = 1e-3 * Lp(p).steepest(np.array([1.0, -1.0]) / f.root)
         second = f(s) + f(-s) - 2.0 * f(np.zeros(2))

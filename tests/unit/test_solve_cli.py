@@ -66,7 +66,7 @@ def least_largest(M, b) -> float:
 
 
 @pytest.mark.parametrize("intercept", [True, False])
-def test_minimax(capsys, table, tmp_path, intercept):
+def test_minimax_prints_and_writes_the_least_largest_residual(capsys, table, tmp_path, intercept):
     flag = "--intercept" if intercept else "--no-intercept"
     text = solved(capsys, table, "--problem", "minimax", flag, "--out", str(tmp_path / "out"))
     scalars, arrays = written(tmp_path / "out")
@@ -83,7 +83,7 @@ def test_minimax(capsys, table, tmp_path, intercept):
         assert f"\n{title}" in f"\n{text}"
 
 
-def test_lp(capsys, table, tmp_path):
+def test_lp_writes_a_stationary_fit_in_the_given_power(capsys, table, tmp_path):
     solved(capsys, table, "--problem", "lp", "--power", "6", "--target", "one", "--out", str(tmp_path))
     scalars, arrays = written(tmp_path)
     M = np.column_stack((A[:, 1:], B))
@@ -136,7 +136,7 @@ def test_gap_and_lower_bound_hold_for_the_exact_function(problem, ridge):
 
 
 @pytest.mark.parametrize("norm", [None, "inf", "3"])
-def test_logistic(capsys, words, tmp_path, norm):
+def test_logistic_writes_a_certified_minimum_in_any_norm(capsys, words, tmp_path, norm):
     given = [] if norm is None else ["--norm", norm]
     text = solved(capsys, words, "--problem", "logistic", "--ridge", "0.01", *given, "--out", str(tmp_path))
     scalars, arrays = written(tmp_path)
@@ -151,7 +151,7 @@ def test_logistic(capsys, words, tmp_path, norm):
     assert scalars["method"] == ("hasd" if norm else "hasd-qn")
 
 
-def test_lse_of_an_npz_without_a_target(capsys, tmp_path):
+def test_lse_takes_zeros_for_the_target_that_an_npz_lacks(capsys, tmp_path):
     path = tmp_path / "only.npz"
     np.savez(path, A=A, other=B)
     text = solved(capsys, str(path), "--problem", "lse", "--alpha", "0.5", "--ridge", "0.1", "--out", str(tmp_path))
@@ -161,7 +161,7 @@ def test_lse_of_an_npz_without_a_target(capsys, tmp_path):
     assert scalars["gap"] < 1e-8 and "target: none: zeros" in text
 
 
-def test_transport(capsys, tmp_path):
+def test_transport_writes_a_feasible_plan_and_its_cost(capsys, tmp_path):
     C, a = np.abs(RNG.standard_normal((7, 5))), RNG.random(7)
     path = tmp_path / "costs.npz"
     np.savez(path, C=C, a=a)
@@ -175,7 +175,7 @@ def test_transport(capsys, tmp_path):
     assert scalars["lower"] <= scalars["fun"] and "Uniform masses b" in text
 
 
-def test_a_sparse_file(capsys, tmp_path):
+def test_a_sparse_file_has_the_value_of_a_dense_one(capsys, tmp_path):
     path = tmp_path / "rows.svm"
     lines = [f"{i % 2} " + " ".join(f"{j + 1}:{v}" for j, v in enumerate(row) if v > 0) for i, row in enumerate(A)]
     path.write_text("\n".join(lines) + "\n")
@@ -202,7 +202,7 @@ def test_without_a_ridge_the_lower_bound_says_how_far_it_holds(capsys, words, tm
     assert f"(no x of norm at most {reach:.3g} has a value below the lower bound)" in text
 
 
-def test_without_a_minimum(capsys, tmp_path):
+def test_a_problem_without_a_minimum_exits_with_4_and_no_lower_bound(capsys, tmp_path):
     """All rows point one way: the value has no lower bound, and JSON has no infinity."""
     np.savez(tmp_path / "down.npz", A=np.ones((3, 2)), b=np.zeros(3))
     text = solved(capsys, str(tmp_path / "down.npz"), "--problem", "lse", "--out", str(tmp_path), code=4)
@@ -210,7 +210,7 @@ def test_without_a_minimum(capsys, tmp_path):
     assert written(tmp_path)[0]["lower"] is None
 
 
-def test_an_exact_fit(capsys, tmp_path):
+def test_an_exact_fit_writes_its_coefficients(capsys, tmp_path):
     np.savez(tmp_path / "exact.npz", A=A, b=A @ np.ones(4))
     for problem in ("minimax", "lp"):
         solved(capsys, str(tmp_path / "exact.npz"), "--problem", problem, "--out", str(tmp_path))
@@ -222,7 +222,7 @@ def test_a_single_active_row_proves_the_bound(capsys, tmp_path):
     assert "1 row proves the bound: 2 (from 0)" in solved(capsys, str(tmp_path / "t.csv"), "--problem", "minimax")
 
 
-def test_the_figure(capsys, table, tmp_path):
+def test_a_new_folder_gets_the_figure_beside_the_solution(capsys, table, tmp_path):
     solved(capsys, table, "--problem", "minimax", "--out", str(tmp_path / "new" / "folder"))
     assert sorted(path.name for path in (tmp_path / "new" / "folder").iterdir()) == [
         "convergence.png",
@@ -237,7 +237,7 @@ def predictions(out) -> list[list[str]]:
     return [line.split(",") for line in (out / "predictions.csv").read_text().splitlines()]
 
 
-def test_coefficients_by_name_and_predictions_row_by_row(capsys, table, tmp_path):
+def test_coefficients_are_written_by_name_and_predictions_row_by_row(capsys, table, tmp_path):
     text = solved(capsys, table, "--problem", "minimax", "--intercept", "--drop", "two", "--out", str(tmp_path))
     scalars, arrays = written(tmp_path)
     assert list(scalars["coefficients"]) == ["one", "three", "four"]
@@ -253,7 +253,7 @@ def test_coefficients_by_name_and_predictions_row_by_row(capsys, table, tmp_path
     assert np.abs(residual).max() == pytest.approx(scalars["fun"]) and "coefficients one " in text
 
 
-def test_labels_and_probabilities(capsys, words, tmp_path):
+def test_labels_and_probabilities_are_written_row_by_row(capsys, words, tmp_path):
     solved(capsys, words, "--problem", "logistic", "--ridge", "0.1", "--out", str(tmp_path))
     head, *rows = predictions(tmp_path)
     assert head == ["row", "label", "probability"] and [label for _, label, _ in rows] == LABELS.tolist()
@@ -304,14 +304,14 @@ def test_a_run_that_a_limit_ended_is_solved_only_by_its_certified_gap(capsys, tm
         assert scalars["gap"] <= scalars["tol"] * abs(scalars["fun"])
 
 
-def test_labels_that_matplotlib_would_take_for_formulas(capsys, tmp_path):
+def test_labels_that_matplotlib_would_take_for_formulas_are_plotted(capsys, tmp_path):
     rows = ["x,y", *(f"{i % 7},{('$^', '_文')[i % 2]}" for i in range(20))]
     (tmp_path / "t.csv").write_text("\n".join(rows), encoding="utf-8")
     solved(capsys, str(tmp_path / "t.csv"), "--problem", "logistic", "--ridge", "1", "--out", str(tmp_path / "out"))
     assert (tmp_path / "out" / "convergence.png").exists()
 
 
-def test_without_matplotlib(capsys, table, tmp_path, monkeypatch):
+def test_without_matplotlib_no_figure_is_drawn_and_this_is_said(capsys, table, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     monkeypatch.delattr("matplotlib.figure", raising=False)
     text = solved(capsys, table, "--problem", "minimax", "--out", str(tmp_path / "out"))
@@ -349,7 +349,7 @@ def test_without_matplotlib(capsys, table, tmp_path, monkeypatch):
         (("x.csv", "--problem", "lse", "--format", "xls"), "invalid choice: 'xls'"),
     ],
 )
-def test_wrong_usage(capsys, argv, message):
+def test_wrong_usage_exits_with_2_and_is_named(capsys, argv, message):
     with pytest.raises(SystemExit) as end:
         cli.main(["solve", *argv])
     assert end.value.code == 2
@@ -367,11 +367,11 @@ def test_the_help_names_problems_formats_and_exit_codes(capsys):
 @pytest.mark.parametrize(
     ("text", "size"), [("4G", 2**32), ("500M", 500 * 2**20), ("1.5k", 1536), ("7", 7), ("2GiB", 2**31), ("1TB", 2**40)]
 )
-def test_sizes(text, size):
+def test_memory_sizes_are_read_with_their_units(text, size):
     assert options.memory(text) == size
 
 
-def test_more_iterations_than_anybody_can_count():
+def test_whole_numbers_above_1e18_are_read_as_1e18():
     assert [options.whole_number(text) for text in ("007", "9" * 18, "9" * 5000)] == [7, 10**18 - 1, 10**18]
 
 
@@ -380,7 +380,7 @@ def test_the_memory_limit_reaches_the_reader(capsys, table):
     assert "above the limit of 1 KiB (--max-memory)" in capsys.readouterr().err
 
 
-def test_a_folder_that_cannot_be_made(capsys, table, tmp_path, monkeypatch):
+def test_an_out_that_cannot_be_written_is_refused_with_the_reason(capsys, table, tmp_path, monkeypatch):
     (tmp_path / "link").symlink_to("nowhere")
     below = f"{table}/deep/er"
     refusals = [(table, "it is not a folder"), (below, f"{table} is not a folder"), (tmp_path / "link", "it is not a")]
@@ -401,7 +401,7 @@ def test_a_folder_that_cannot_be_made(capsys, table, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     "given", ["minimax", "lp", "logistic", "lse", "transport", "logistic --ridge 1", "lse --norm 3"]
 )
-def test_no_time_at_all(capsys, tmp_path, given):
+def test_a_run_without_time_writes_what_there_is_before_the_first_step(capsys, tmp_path, given):
     """What there is before the first step is told and written: of a smooth problem the value at 0."""
     problem = given.split()[0]
     b = np.sign(B) if problem == "logistic" else B
@@ -427,14 +427,14 @@ def test_a_tolerance_of_0_asks_for_all_that_is_possible(capsys, tmp_path, proble
     assert scalars["tol"] == 0.0 and scalars["gap"] <= 1e-8 * abs(scalars["fun"]) and not capsys.readouterr().err
 
 
-def test_no_start(capsys, table, tmp_path):
+def test_a_value_not_finite_at_the_start_is_written_as_unsolved(capsys, table, tmp_path):
     """Beyond all numbers at x = 0 itself."""
     solved(capsys, table, "--problem", "lse", "--alpha", "1.7e308", "--out", str(tmp_path), code=4)
     scalars, _ = written(tmp_path)
     assert scalars["status"] == 12 and scalars["fun"] is None and not scalars["solved"]
 
 
-def test_costs_that_are_all_the_same(capsys, tmp_path):
+def test_costs_that_are_all_the_same_get_a_reg_of_one(capsys, tmp_path):
     np.save(tmp_path / "same.npy", np.ones((3, 2)))
     text = solved(capsys, str(tmp_path / "same.npy"), "--problem", "transport")
     assert "--reg was not given: 1, as all costs are the same." in text
@@ -468,7 +468,7 @@ def run(*argv: str, **options) -> subprocess.CompletedProcess:
     )
 
 
-def test_in_a_pipe(table, tmp_path):
+def test_a_pipe_gets_no_progress_bar_and_unknown_letters_escaped(table, tmp_path):
     """No progress bar, and letters that the output does not know do no harm."""
     done = run(table, "--problem", "logistic", "--target", "height")
     assert (done.returncode, done.stdout) == (3, "") and len(done.stderr.splitlines()) == 1
@@ -480,7 +480,7 @@ def test_in_a_pipe(table, tmp_path):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="pipes break differently there")
-def test_a_reader_that_went_away(table, tmp_path):
+def test_a_reader_that_went_away_causes_no_error(table, tmp_path):
     """As with `| head -0`: no traceback, and the files are written."""
     ours, theirs = os.pipe()
     os.close(ours)
@@ -495,7 +495,7 @@ def test_a_reader_that_went_away(table, tmp_path):
 @pytest.mark.parametrize(
     ("streams", "code", "bad"), [(">&-", 0, 3), ("2>&-", 0, 3), (">&- 2>&-", 0, 3), (">/dev/full", 1, 3)]
 )
-def test_streams_that_are_closed_or_full(table, tmp_path, streams, code, bad):
+def test_closed_or_full_streams_lose_no_files_and_show_no_traceback(table, tmp_path, streams, code, bad):
     """The exit code and the files are as ever; only what cannot be printed is a failure."""
     if "full" in streams and not os.path.exists("/dev/full"):
         pytest.skip("no /dev/full here")

@@ -145,7 +145,7 @@ def test_stops_match_the_iterations(L, R, G, eps):
 
 
 @given(slack=st.floats(1.1, 9.0), window=st.floats(1.0, 4.0), G=gain)
-def test_tight_best_gradient_count(slack, window, G):
+def test_the_tight_best_gradient_count_is_enough_and_barely(slack, window, G):
     """At its T the weights guaranteed under rho <= window k/r^2 bring the gradient to eps, and barely."""
     L, R, eps = 2.0, 3.0, 1e-6
     T = theory.tight_gradient_norm_iterations_best(L, R, G, eps, window, slack)
@@ -202,7 +202,7 @@ def test_e_squared_has_the_best_worst_case(factor):
 
 
 @given(L=positive, steps=gains)
-def test_growth_of_published_weights(L, steps):
+def test_published_weights_grow_as_lemma_3_says(L, steps):
     """a^2 = A'/(18 L rho), rho in [1/2, 2]/r^2: Lemma 3 unrounded, with the first gain counted twice."""
     A = total = 0.0
     for r, u in steps:
@@ -222,7 +222,7 @@ def test_growth_constant_cannot_be_improved():
 
 
 @given(L=positive, steps=gains, mu=st.floats(1e-6, 1.0), window=st.floats(1.0, 4.0))
-def test_growth_of_tight_and_strong_weights(L, steps, mu, window):
+def test_tight_and_strong_weights_grow_as_their_bounds_say(L, steps, mu, window):
     """L rho a^2 = A' (1 + mu A'), rho in [1, window]/r^2, mu <= L rho: plain (mu = 0) and geometric."""
     top = max(r for r, _ in steps)
     mu = mu * L / top**2 * 0.999
@@ -252,7 +252,7 @@ def test_strong_weight_survives_extremes():
 
 
 @given(L=positive, R=positive, G=gain, t=count)
-def test_distances(L, R, G, t):
+def test_distance_bounds_agree_with_each_other(L, R, G, t):
     """12 <= 54; the form in weights implies the form in t; v adds R; D_R is of degree 2 as it must be."""
     ours = theory.distance_bound(R, t, G)
     assert ours <= theory.distance_bound(R, t) <= theory.distance_bound(R, t, constant=theory.DISTANCE_CORRECTED)
@@ -291,7 +291,7 @@ def test_certificate_is_the_minimum_over_the_ball(psi, A, R, m, share):
 
 
 @given(psi=st.floats(-50, 50), A=positive, m=st.floats(0.0, 50.0), mu=st.floats(1e-2, 10.0))
-def test_certificate_without_a_radius(psi, A, m, mu):
+def test_a_certificate_without_a_radius_needs_mu_and_the_distance_moved(psi, A, m, mu):
     """mu > 0, R unknown: psi* - k m^2/(2 mu A); mu = 0 needs R, mu > 0 needs m."""
     expected = (psi - (1 + mu * A) * m**2 / (2 * mu * A)) / A
     value = theory.certificate_lower(psi, A, math.inf, m, mu)
@@ -303,7 +303,7 @@ def test_certificate_without_a_radius(psi, A, m, mu):
 
 
 @given(d=st.integers(1, 10**6), p=exponent, R=positive, L=positive)
-def test_geometry_and_search(d, p, R, L):
+def test_the_gain_has_its_limits_and_trials_grow_as_eps_falls(d, p, R, L):
     """1 <= G <= sqrt(d), attained by softmax; the search's count grows as eps falls, from p = 2 on."""
     limit = theory.gain_limit(d, p)
     assert 1.0 <= limit <= math.sqrt(d) * (1 + 1e-12)

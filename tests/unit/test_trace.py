@@ -144,7 +144,7 @@ def test_a_short_trace_is_not_thinned():
 
 
 @pytest.mark.parametrize("off", [False, 0, np.False_])
-def test_no_trace(off):
+def test_no_trace_is_kept_when_it_is_turned_off(off):
     res = solve(L=8.0, maxiter=20, trace=off)
     assert res.trace is None
     assert res.nrecord == 1  # the returned point's own value and gradient

@@ -37,7 +37,7 @@ def test_minimiser_has_the_marginals_and_declared_constants_hold():
             assert change <= f.smoothness(p) * np.linalg.norm(step, p) * (1 + 1e-12)
 
 
-def test_no_overflow_at_a_tiny_reg():
+def test_a_tiny_reg_does_not_overflow():
     f, x = problem(reg=1e-6)
     value, g = f.value_and_grad(1e3 * x)
     assert np.isfinite(value) and np.all(np.isfinite(g))

@@ -43,7 +43,7 @@ def assert_feasible(P, a, b, atol=1e-12):
 
 
 @pytest.mark.parametrize("reg", [1.0, 1e-1, 2e-2])
-def test_agrees_with_sinkhorn_of_another_library(reg):
+def test_transport_agrees_with_sinkhorn_of_another_library(reg):
     ot = pytest.importorskip("ot")
     C, a, b = points()
     theirs = ot.bregman.sinkhorn_log(a, b, C, reg, numItermax=100_000, stopThr=1e-12)
@@ -55,7 +55,7 @@ def test_agrees_with_sinkhorn_of_another_library(reg):
 
 
 @pytest.mark.parametrize("reg", [1e-2, 1e-3, 1e-5, 1e-7])
-def test_tends_to_the_exact_optimum_within_the_entropic_bound(reg):
+def test_the_cost_tends_to_the_exact_optimum_within_the_entropic_bound(reg):
     C, a, b = points()
     best = exact(C, a, b)
     res = transport(C, a, b, reg)
@@ -96,7 +96,7 @@ def test_the_error_is_that_of_the_plan_before_rounding():
     assert not res.success and res.status == Status.MAXITER.code and res.nit == 4
 
 
-def test_no_mass_no_plan():
+def test_points_without_mass_get_no_plan():
     C, a, b = points()
     a[[0, 7]], b[3] = 0.0, 0.0
     a, b = a / a.sum(), b / b.sum()
@@ -121,7 +121,7 @@ def test_rows_and_columns_may_come_in_any_order():
     np.testing.assert_allclose(one.plan().T, flipped.plan(), atol=1e-10)
 
 
-def test_single_precision_and_integers():
+def test_single_precision_and_integers_are_solved():
     C, a, b = points()
     res = transport(C.astype(np.float32), a.astype(np.float32), b.astype(np.float32), 1e-2)
     assert res.success and res.fun == pytest.approx(transport(C, a, b, 1e-2).fun, abs=1e-6)
@@ -151,7 +151,7 @@ def test_every_reg_ends_with_a_status_and_a_plan(data, reg):
 
 
 @pytest.mark.parametrize("scale", [1e-200, 1e-30, 1e30, 1e200])
-def test_units_do_not_matter(scale):
+def test_units_of_costs_and_masses_do_not_change_the_solution(scale):
     C, a, b = points()
     one, other = transport(C, a, b, 1e-2), transport(scale * C, a, b, 1e-2 * scale)
     assert other.success and one.nit == other.nit
@@ -162,7 +162,7 @@ def test_units_do_not_matter(scale):
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (1, 5), (5, 1), (2, 2), (300, 3), (3, 300)])
-def test_small_and_thin(shape):
+def test_small_and_thin_problems_get_a_feasible_plan(shape):
     C, a, b = points(*shape)
     for reg in (1e-1, 1e-4):
         res = transport(C, a, b, reg)
@@ -170,7 +170,7 @@ def test_small_and_thin(shape):
         assert_feasible(res.plan(), a, b)
 
 
-def test_trace_and_counts():
+def test_the_trace_ends_at_the_results_numbers_and_lower_never_falls():
     C, a, b = points(60, 60)
     res = transport(C, a, b, 1e-3)
     trace = res.trace
@@ -227,7 +227,7 @@ def test_memory_is_three_matrices_at_most(reg):
     assert res.success and peak < 3 * C.nbytes
 
 
-def test_warm_start_and_limits():
+def test_a_warm_start_saves_iterations_and_a_time_limit_ends_the_run():
     C, a, b = points(60, 60)
     res = transport(C, a, b, 1e-3)
     near = transport(C, a, b, 0.9e-3, x0=res.x)

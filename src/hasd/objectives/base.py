@@ -8,6 +8,7 @@ from typing import Any, Self
 
 import numpy.typing as npt
 
+from .._checks import parameters
 from .._math.arrays import namespace
 from .._math.doubt import Doubt, Sizes
 from ._operators import Matrix, Vector, as_matrix, is_single, is_sparse
@@ -38,7 +39,7 @@ class Objective(ABC):
         matrix, loss = self.matrix, getattr(self, "loss", None)
         parts = [] if matrix is None else [f"{matrix.shape[0]} x {matrix.shape[1]}"]
         for name in ("alpha", "q", "reg", "ridge"):
-            value = getattr(self, name, getattr(loss, name, None))
+            value = getattr(self, name, getattr(loss, name, None)) if name in parameters(type(self)) else None
             parts += [f"{name}={value:g}"] if value else []
         return f"{type(self).__name__}({', '.join(parts)})"
 
