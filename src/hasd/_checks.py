@@ -1,7 +1,4 @@
-"""Checks of options: one sentence each, naming the option and what is wanted.
-
-Numbers that need not be whole go through `hasd.objectives._operators.as_scalar`.
-"""
+"""Checks of options: one sentence each, naming the option and what is wanted."""
 
 from __future__ import annotations
 
@@ -13,6 +10,7 @@ from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
+from array_api_compat import array_namespace, is_array_api_obj
 
 
 def check_flags(**flags: Any) -> None:
@@ -70,17 +68,24 @@ def check_whole(name: str, value: Any, least: int) -> None:
         raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}")
 
 
-def number(name: str, value: Any, *, least: float, strict: bool = False, finite: bool = True) -> float:
-    """A real number not below `least` (above it where strict)."""
+def number(
+    name: str, value: Any, *, least: float, strict: bool = False, finite: bool = True, below: float = math.inf
+) -> float:
+    """A real number not below `least` (above it where strict), and less than `below`, as a float.
+
+    >>> number("reg", np.array(2), least=0.0, strict=True)
+    2.0
+    """
     if not is_number(value):
         raise TypeError(f"{name} must be a number, got {show_value(value)}")
     try:
-        out = float(value)
+        out = float(value.detach() if hasattr(value, "detach") else value)  # PyTorch warns of its history otherwise
     except OverflowError:  # a whole number; Python may refuse to print one of so many digits
         raise ValueError(f"{name} must be a number of at most 308 digits, got one of more") from None
     low = out <= least if strict else out < least
-    if math.isnan(out) or low or (finite and math.isinf(out)):
+    if math.isnan(out) or low or (finite and math.isinf(out)) or out >= below < math.inf:
         bound = f"{'greater than' if strict else 'at least'} {least:g}"
+        bound += f" and less than {below:g}" if below < math.inf else ""
         raise ValueError(f"{name} must be {'finite and ' if finite else ''}{bound}, got {show_value(value)}")
     return out
 
@@ -90,9 +95,9 @@ def count(name: str, value: Any, *, least: int) -> float:
     return math.inf if value is None else whole_number(name, value, least=least)
 
 
-def whole_number(name: str, value: Any, *, least: int) -> float:
-    """A whole number not below `least`; infinity counts as one."""
-    out = number(name, value, least=least, finite=False)
+def whole_number(name: str, value: Any, *, least: int, finite: bool = False) -> float:
+    """A whole number not below `least`; infinity counts as one, unless it must be finite."""
+    out = number(name, value, least=least, finite=finite)
     if out != math.inf and out != int(out):
         raise ValueError(f"{name} must be a whole number, got {show_value(value)}")
     return out
@@ -113,11 +118,14 @@ def show_value(value: Any) -> str:
 
 
 def is_number(value: Any) -> bool:
-    """Whether it is one real number, by itself or as a 0-d array of NumPy's; neither a truth value nor a time is.
+    """Whether it is one real number, by itself or as a 0-d array of any library; neither a truth value nor a time is.
 
     >>> is_number(np.array(2)), is_number(True), is_number("2")
     (True, False, False)
     """
     if isinstance(value, np.ndarray):
         return value.shape == () and value.dtype.kind in "iuf" and not np.ma.is_masked(value)
+    if not isinstance(value, np.generic) and is_array_api_obj(value):
+        kinds = ("integral", "real floating")
+        return value.shape == () and bool(array_namespace(value).isdtype(value.dtype, kinds))
     return isinstance(value, numbers.Real) and not isinstance(value, bool | np.bool_ | np.timedelta64)

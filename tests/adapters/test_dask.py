@@ -347,7 +347,7 @@ I2 = np.eye(2)
         (ValueError, "block 1: y must hold labels -1 and 1", (LogisticLoss, [(I2, [1, -1]), (I2, [0, 1])]), {}),
         (ValueError, "block 0: y must be 1-D of length 2", (LogisticLoss, [(I2, [1, -1, 1])]), {}),
         (ValueError, "needs labels", (LogisticLoss, [I2]), {}),
-        (ValueError, "ridge must be finite and >= 0", (SquareLoss(), [I2]), {"ridge": -1}),
+        (ValueError, "ridge must be finite and at least 0", (SquareLoss(), [I2]), {"ridge": -1}),
         (ValueError, "threads must be at least 1", (SquareLoss(), [I2]), {"threads": 0}),
         (TypeError, "client must be a distributed.Client", (SquareLoss(), [I2]), {"client": 3}),
         (TypeError, "loss must be one of", ("squares", [I2]), {}),

@@ -180,10 +180,10 @@ NO_SETTINGS = [-1.0, -3, math.nan, math.inf, -math.inf, 10**400, 10**5000, np.ar
 def test_settings_of_objectives_must_be_real_numbers_in_range(name, setting):
     make = SETTINGS[name, setting]
     for value in NO_NUMBERS:
-        with pytest.raises(TypeError, match=f"^{setting} must be a real number, got "):
+        with pytest.raises(TypeError, match=f"^{setting} must be a number, got "):
             make(value)
     for value in NO_SETTINGS:
-        with pytest.raises(ValueError, match=f"^{setting} must be finite and .*, got "):
+        with pytest.raises(ValueError, match=f"^{setting} must be (finite and|a number of at most) .*, got "):
             make(value)
     for value in (3, 3.0, np.float32(3.0), np.int8(3), np.array(3), np.array(3.0)):
         f = make(value)
@@ -195,5 +195,5 @@ def test_a_setting_may_be_a_tensor():
     torch = pytest.importorskip("torch")
     assert LogSumExp(A, alpha=torch.tensor(3.0, requires_grad=True)).loss.alpha == 3.0
     for value in (torch.tensor([3.0]), torch.tensor(True), torch.tensor(3.0 + 0.0j)):
-        with pytest.raises(TypeError, match=r"^alpha must be a real number, got "):
+        with pytest.raises(TypeError, match=r"^alpha must be a number, got "):
             LogSumExp(A, alpha=value)

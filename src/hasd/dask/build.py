@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ..objectives._operators import Vector, as_data, as_scalar, is_sparse
+from .._checks import number
+from ..objectives._operators import Vector, as_data, is_sparse
 from ..objectives.losses import LogisticLoss
 from .blocks import block, call_maker, facts, length
 from .mixture import mixes
@@ -67,7 +68,7 @@ def affine(
             "loss must be one of hasd.objectives.losses, the class LogisticLoss, or an object with value, expand, ... "
             f"and separable = True, got {loss!r}"
         )
-    ridge = as_scalar(ridge, "ridge", ">= 0", lambda value: value >= 0.0)
+    ridge = number("ridge", ridge, least=0.0)
     count = processors() if threads is None else int(threads)
     if count < 1:
         raise ValueError(f"threads must be at least 1, got {threads!r}")

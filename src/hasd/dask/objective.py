@@ -8,11 +8,12 @@ from typing import Any, Self
 
 import numpy.typing as npt
 
+from .._checks import number
 from .._math.geometry import norm2
 from ..objectives._dual import SAFE, penalty, ratio
 from ..objectives._images import NUMPY, Images
 from ..objectives._loss import Loss
-from ..objectives._operators import Vector, as_scalar, quiet
+from ..objectives._operators import Vector, quiet
 from ..objectives._sizes import DataSizes
 from ..objectives._smoothness import Smoothness, add_ridge
 from ..objectives.affine import AffineObjective
@@ -96,7 +97,7 @@ class BlockAffine(AffineObjective):
         """
         point = self._point(x).astype(float)
         if radius is not None:
-            radius = as_scalar(radius, "radius", ">= 0", lambda value: value >= 0.0)
+            radius = number("radius", radius, least=0.0)
         self.nprod += 2
         z, total = Remote("at", point), self.mixture.total
         values, gradients, sizes = BlockImages(self).ask(("value", z), ("gradient", z), ("dual sizes", z), keep=False)

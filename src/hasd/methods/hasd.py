@@ -30,7 +30,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from .._checks import check_flags
+from .._checks import check_flags, number
 from .._math.estimate import Estimate, increment, observed_smoothness
 from .._math.evaluation import Evaluation
 from .._math.geometry import unit
@@ -38,7 +38,6 @@ from .._math.search import NONFINITE_LIMIT, Ending, Found, search
 from .._run.problem import Problem
 from .._run.record import State
 from .._run.status import Status, Stop
-from ..objectives._operators import as_scalar
 from .base import Descent, advance, descend, first_state
 
 WINDOW = (1.0, 2.0)
@@ -85,7 +84,7 @@ class HASDMethod:
         """Refuse flags that are not True or False, and a rho that is not positive."""
         check_flags(raise_L=self.raise_L, restart=self.restart)
         if self.rho is not None:
-            object.__setattr__(self, "rho", as_scalar(self.rho, "rho", "> 0", lambda rho: rho > 0.0))
+            object.__setattr__(self, "rho", number("rho", self.rho, least=0.0, strict=True))
 
     def init(self, problem: Problem, start: Evaluation) -> State:
         """psi_0 = 1/2 ||x - x_0||^2."""

@@ -21,9 +21,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from .._checks import number
 from .._run.capabilities import traits_of_method
 from .._run.problem import Method
-from ..objectives._operators import as_scalar
 from .base import Evaluation, Problem, State
 from .hasd import HASDMethod
 from .hasd_paper import HASDPaper
@@ -57,9 +57,9 @@ class HASDRestart:
 
     def __post_init__(self) -> None:
         """Refuse a G_hat below 1 (gains are at least 1), and an inner method that is unknown."""
-        object.__setattr__(self, "constant", as_scalar(self.constant, "constant", "> 0", lambda value: value > 0.0))
+        object.__setattr__(self, "constant", number("constant", self.constant, least=0.0, strict=True))
         if self.G_hat is not None:
-            G_hat = as_scalar(self.G_hat, "G_hat", ">= 1, as every gain is", lambda gain: gain >= 1.0)
+            G_hat = number("G_hat", self.G_hat, least=1.0)  # as every gain is
             object.__setattr__(self, "G_hat", G_hat)
         known = self.inner in INNER if isinstance(self.inner, str) else isinstance(self.inner, Method)
         if not known or isinstance(self.inner, type):

@@ -17,9 +17,9 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
+from .._checks import number
 from .._math.estimate import observed_smoothness
 from .._math.geometry import Array
-from ..objectives._operators import as_scalar
 from .base import Evaluation, Problem, State, advance, descend, evaluate_near, first_state
 
 
@@ -41,7 +41,7 @@ class HeavyBall:
 
     def __post_init__(self) -> None:
         """Refuse a momentum outside [0, 1)."""
-        momentum = as_scalar(self.momentum, "momentum", ">= 0 and < 1", lambda value: 0.0 <= value < 1.0)
+        momentum = number("momentum", self.momentum, least=0.0, below=1.0)
         object.__setattr__(self, "momentum", momentum)
 
     def init(self, problem: Problem, start: Evaluation) -> HeavyBallState:

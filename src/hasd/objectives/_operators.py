@@ -17,7 +17,6 @@ import scipy.sparse
 from array_api_compat import device
 from scipy.sparse.linalg import LinearOperator
 
-from .._checks import is_number, show_value
 from .._math.arrays import as_numpy, detach, is_foreign, largest_size, library, namespace, refuse_masked, to_host
 
 Matrix = Any
@@ -159,27 +158,3 @@ def as_data(b: npt.ArrayLike, length: int | None, name: str, model: Any = None, 
     if not math.isfinite(largest_size(v)):
         raise ValueError(f"{name} must be finite, got NaN or infinity among its entries")
     return v
-
-
-def as_scalar(value: Any, name: str, condition: str, holds: Callable[[float], bool]) -> float:
-    """The value as a finite float that meets a condition; otherwise a ValueError that names the condition.
-
-    >>> as_scalar(np.array(2), "reg", "> 0", lambda reg: reg > 0.0)
-    2.0
-    """
-    if not _is_number(value):
-        raise TypeError(f"{name} must be a real number, got {show_value(value)}")
-    try:
-        number = float(detach(value))
-    except OverflowError:  # Python may refuse to print such a number, too
-        raise ValueError(f"{name} must be finite and {condition}, got a number of over 308 digits") from None
-    if not (math.isfinite(number) and holds(number)):
-        raise ValueError(f"{name} must be finite and {condition}, got {show_value(value)}")
-    return number
-
-
-def _is_number(value: Any) -> bool:
-    """Whether it is one real number, alone or as a 0-d array of any library."""
-    if is_foreign(value):
-        return value.shape == () and bool(namespace(value).isdtype(value.dtype, ("integral", "real floating")))
-    return is_number(value)

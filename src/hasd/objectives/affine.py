@@ -9,13 +9,14 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from .._checks import number, whole_number
 from .._math.arrays import copy_of, largest_size, to_float64
 from .._math.doubt import EPS, Doubt, Sizes, roundings
 from .._math.geometry import dot
 from . import _dual as dual
 from ._images import Images, LocalImages
 from ._loss import Loss
-from ._operators import Matrix, Vector, apply, as_data, as_point, as_scalar, quiet, row_blocks
+from ._operators import Matrix, Vector, apply, as_data, as_point, quiet, row_blocks
 from ._sizes import DataSizes, MatrixSizes
 from ._smoothness import Smoothness, add_ridge
 from .base import Objective, in_precision_of
@@ -102,7 +103,7 @@ class Affine(AffineObjective):
 
     def __init__(self, loss: Loss | type, A: Matrix | None, b: npt.ArrayLike | None = None, ridge: float = 0.0) -> None:
         """Check and keep the data."""
-        self.ridge = as_scalar(ridge, "ridge", ">= 0", lambda value: value >= 0.0)
+        self.ridge = number("ridge", ridge, least=0.0)
         self.A = self._AT = self.rows = self.dimension = None
         if A is not None or not self.identity_allowed:
             self.A = self._check_matrix(A, "A")
@@ -170,9 +171,9 @@ class Affine(AffineObjective):
         if getattr(self.loss, "conjugate", None) is None:
             return math.nan
         if radius is not None:
-            radius = as_scalar(radius, "radius", ">= 0", lambda value: value >= 0.0)
-        whole = as_scalar(iterations, "iterations", ">= 0, a whole number", lambda n: n >= 0.0 and n.is_integer())
-        return dual.duality_gap(self, self._point(x), radius, int(whole))
+            radius = number("radius", radius, least=0.0)
+        whole = int(whole_number("iterations", iterations, least=0, finite=True))
+        return dual.duality_gap(self, self._point(x), radius, whole)
 
     @property
     def model(self) -> Any:

@@ -12,12 +12,13 @@ from typing import ClassVar
 
 import numpy as np
 
+from .._checks import number
 from .._math.arrays import apply_in_place, copy_of, extreme_entries, largest_entry, namespace, total
 from .._math.doubt import EPS, roundings
 from .._math.geometry import dot
 from . import _smoothness as smoothness
 from ._loss import Expansion, Loss
-from ._operators import Matrix, Vector, as_data, as_scalar, quiet
+from ._operators import Matrix, Vector, as_data, quiet
 from ._smoothness import Smoothness
 
 SLACK = 64.0 * 2.0**-52
@@ -32,7 +33,7 @@ class _Softmax(Loss):
 
     def __post_init__(self) -> None:
         """Refuse an alpha that is not positive."""
-        object.__setattr__(self, "alpha", as_scalar(self.alpha, "alpha", "> 0", lambda value: value > 0.0))
+        object.__setattr__(self, "alpha", number("alpha", self.alpha, least=0.0, strict=True))
 
     def doubt(self, value: float, rows: int, dz: float) -> tuple[float, float, float]:
         """phi is off by at most what z is, as its slopes have sizes of sum 1 at most, and by its own sum."""
@@ -286,7 +287,7 @@ class PowerLoss(_PowerSum):
 
     def __post_init__(self) -> None:
         """Refuse q < 2, where the slope is not Lipschitz even near z = 0."""
-        object.__setattr__(self, "q", as_scalar(self.q, "q", ">= 2", lambda value: value >= 2.0))
+        object.__setattr__(self, "q", number("q", self.q, least=2.0))
 
     @quiet
     def value(self, z: Vector) -> float:

@@ -13,10 +13,11 @@ import numpy.typing as npt
 from scipy.sparse import csr_array
 from scipy.sparse.linalg import LinearOperator
 
+from .._checks import number
 from .._math.arrays import largest_size, to_host
 from .._math.doubt import Doubt, Sizes, roundings, underflow_loss
 from .._math.geometry import Lp, largest_gain
-from ._operators import Matrix, Vector, as_data, as_matrix, as_point, as_scalar, is_sparse, quiet, row_blocks
+from ._operators import Matrix, Vector, as_data, as_matrix, as_point, is_sparse, quiet, row_blocks
 from ._smoothness import Smoothness
 from .base import Objective, in_precision_of
 
@@ -62,7 +63,7 @@ class EntropicTransport(Objective):
         for name, mass in (("a", self.a), ("b", self.b)):
             if mass.min() <= 0.0 or abs(mass.sum() - 1.0) > 1e-9:
                 raise ValueError(f"{name} must be positive and sum to 1, got a sum of {mass.sum():g}")
-        self.reg = as_scalar(reg, "reg", "> 0", lambda value: value > 0.0)
+        self.reg = number("reg", reg, least=0.0, strict=True)
         self.dimension = n + m
         self._largest = largest_size(self.C)
 
@@ -167,7 +168,7 @@ class SemiDual(Objective):
         # f is shifted so that f <= -1 at every point of a descent: eps |f| then covers its rounding error.
         self.above = 1.0 + math.log(self.dimension)
         self.size: int = C.nnz if is_sparse(C) else self.C.size
-        self.reg = as_scalar(reg, "reg", "> 0", lambda value: value > 0.0)
+        self.reg = number("reg", reg, least=0.0, strict=True)
         self.origin = np.zeros(self.dimension) if origin is None else np.asarray(origin, dtype=float)
         self.products = 0.0  # with P, in passes over C: the share of the entries each of them touched
         self._kernel: npt.NDArray[np.floating] | None = None  # exp((origin_j - C_ij - base_i)/reg), where P is dense
