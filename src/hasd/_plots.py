@@ -55,6 +55,7 @@ def draw_convergence(trace: Mapping[str, Any], lower: float, label: str, ax: Any
         ax.semilogy(steps, above, color=COLORS[0], marker=MARKERS[0] if len(values) < 30 else "", label=label or None)
         ax.set(xlabel="iteration" if "iteration" in trace else "row of the trace")
         ax.set(ylabel="fun - certified lower bound" if certified else "fun - lowest value")
+        ax.xaxis.get_major_locator().set_params(integer=True)
         if label:
             ax.legend()
     return ax

@@ -5,8 +5,10 @@ import itertools
 import numpy as np
 import pytest
 
+import hasd
 from hasd import theory
 from hasd.methods import hasd_restart
+from hasd.methods.hasd_qn import HASDQN
 from support import Known, diagonal, every_norm, quadratic, run, strongly_convex
 
 
@@ -74,3 +76,12 @@ def test_mutation_a_period_of_a_twelfth_does_not_halve():
     known = diagonal()
     states = run(known, "hasd-restart", 2.0, 400, mu=known.mu, G_hat=1.0, constant=3.0)
     assert not halves(outer_gaps(known, states))
+
+
+def test_the_result_of_an_inner_method_on_images_is_evaluated_at_its_own_point():
+    rng = np.random.default_rng(0)
+    f = hasd.objectives.LeastSquares(1e3 * rng.standard_normal((60, 20)), rng.standard_normal(60), ridge=1e-2)
+    res = hasd.minimize(f, np.zeros(20), method=hasd_restart.HASDRestart(inner=HASDQN()), tol=1e-12)
+    value, gradient = f.value_and_grad(res.x)
+    assert res.fun == value
+    np.testing.assert_array_equal(res.jac, gradient)

@@ -73,6 +73,16 @@ class HASDRestart:
         return traits_of_method(self.inner).needs_images
 
     @property
+    def keeps_images(self) -> bool:
+        """Whether the inner method keeps images."""
+        return traits_of_method(self.inner).keeps_images
+
+    @property
+    def finish(self) -> Callable[[Problem, Evaluation], Evaluation]:
+        """How the inner method hands back its answer."""
+        return traits_of_method(self.inner).finish
+
+    @property
     def state_classes(self) -> tuple[type, ...]:
         """The state classes of this method and of the inner one."""
         return (RestartState, *traits_of_method(self.inner).state_classes)
