@@ -13,11 +13,12 @@ from scipy.sparse.linalg import LinearOperator
 
 import hasd
 import hasd.dask
-from hasd.dask import blas
+from hasd.dask import blas, blocks
 from hasd.dask.blas import one_thread
 from hasd.dask.images import RENEW, BlockImages, Remote
 from hasd.objectives import Affine
 from hasd.objectives._dual import DualPoint
+from hasd.objectives._images import LocalImages
 from hasd.objectives.losses import LogisticLoss, LogSumExpLoss, PowerLoss, SquareLoss, SymmetricSoftmaxLoss
 
 N, D = 600, 12
@@ -390,3 +391,10 @@ def test_a_dask_array_may_have_chunks_of_unknown_sizes():
         hasd.dask.affine(SquareLoss(), rows[chosen], da.from_array(b))
     with pytest.raises(ValueError, match="block 0: b must be 1-D of length"):
         hasd.dask.affine(SquareLoss(), rows[chosen], rhs)
+
+
+def test_images_of_an_operator_with_one_buffer_are_renewed_column_by_column():
+    A, buffer = np.arange(6.0).reshape(3, 2), np.empty(3)
+    operator = LinearOperator(A.shape, matvec=lambda x: np.matmul(A, x, out=buffer), rmatvec=lambda y: A.T @ y)
+    images = LocalImages(blocks.Block(SquareLoss(), operator, np.zeros(3)))
+    np.testing.assert_array_equal(blocks.OPERATIONS["renew"](images, np.eye(2)).columns, A)
