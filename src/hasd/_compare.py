@@ -23,9 +23,9 @@ class Comparison:
 
     def __repr__(self) -> str:
         """One line for each method."""
-        width = max(map(len, self.results))
+        width = max(len(str(label)) for label in self.results)
         return "\n".join(
-            f"{row['method']:>{width}}: fun {row['fun']:.8g}, {row['above_best']:.3g} above the best, "
+            f"{row['method']!s:>{width}}: fun {row['fun']:.8g}, {row['above_best']:.3g} above the best, "
             f"{row['nfev']} evaluations, {row['nit']} iterations"
             for row in self.rows()
         )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import math
-import numbers
 import os
 import sys
 import warnings
@@ -14,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ._checks import count, number, show_value, whole_number
+from ._checks import count, is_number, number, show_value, whole_number
 from ._math.arrays import Array, copy_of, library, namespace
 from ._math.geometry import Geometry, Lp
 from ._resume.atomic_write import previous_path, temporary_path
@@ -79,12 +78,14 @@ def geometry(p: Any, default: float) -> Geometry:
     """The l_p norm for a number, a user's own geometry as it is."""
     if p is None:
         return Lp(default)
-    if not isinstance(p, numbers.Real | Geometry):
+    if isinstance(p, Geometry):
+        return p
+    if not is_number(p):
         raise TypeError(
             "p must be a number between 2 and inf, or an object with p, norm, dual_norm and steepest, "
             f"got {show_value(p)}"
         )
-    return Lp(number("p", p, least=2.0, finite=False)) if isinstance(p, numbers.Real) else p
+    return Lp(number("p", p, least=2.0, finite=False))
 
 
 def source(fun: Any, jac: Any, args: Any, x0: Array, mu: float = 0.0) -> Source:

@@ -81,7 +81,7 @@ def minimize(
         with A are the main cost, and `hasd-qn` if they are cheap or if fun is a callable.  ``res.method`` says which it
         took, and ``res.reason`` why.
     jac : callable, True or None
-        The gradient as a function; True if fun returns it too; None for finite differences by SciPy, which are slow:
+        The gradient as a function; True if fun returns it too; None for finite differences, which are slow:
         each takes len(x0) + 1 evaluations.
     p : float or geometry
         The norm, 2 <= p <= inf, or an object with ``norm``, ``dual_norm`` and ``steepest``.  None lets the method
@@ -99,8 +99,8 @@ def minimize(
         evaluation beyond them, not even inside finite differences; only the gradient at the returned point may still be
         taken.
     callback : callable, optional
-        As in SciPy: ``callback(x)`` or ``callback(*, intermediate_result)``, a `Result` with x, fun, nit, and gap and
-        lower of the run so far; raising StopIteration ends the run.
+        As in SciPy: ``callback(x)`` or ``callback(*, intermediate_result)``, a `Result` with x, fun, gap,
+        lower and nit; raising StopIteration ends the run.
     progress : bool
         Show a progress bar (needs tqdm).
     trace : bool or int

@@ -76,7 +76,7 @@ def callback(given: Callable[..., Any], recorder: Recorder, x0: Array) -> Callab
         tell = partial(given, x)
         if with_result:
             fun = recorder.oracle.record_value(state.x) if math.isnan(state.fun) else state.fun
-            gap, lower = (bounds.gap, bounds.lower) if bounds.can_certify else (math.inf, -math.inf)
+            gap, lower = bounds.gap_of(fun, state.at), bounds.lower if bounds.can_certify else -math.inf
             tell = partial(given, intermediate_result=Result(x=x, fun=fun, gap=gap, lower=lower, nit=state.iteration))
         try:
             tell()

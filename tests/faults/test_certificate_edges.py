@@ -197,3 +197,16 @@ def test_a_run_that_stood_still_looks_at_a_second_point_before_it_certifies():
     res = hasd.minimize(LeastSquares(A, b).value_and_grad, x0, jac=True, radius=1.15e-4, **settings)
     z = mpmath.matrix(A.tolist()) * mpmath.matrix(res.x.tolist()) - mpmath.matrix(b.tolist())
     assert res.certificate.bend > 0.1 and mpmath.mpf(res.gap) >= (z.T * z)[0] / 2
+
+
+def test_a_function_convex_by_construction_is_not_called_anything_else():
+    A = np.random.default_rng(0).standard_normal((40, 4))
+    res = hasd.minimize(hasd.objectives.LogSumExp(A), np.full(4, 3.0), radius=0.1, tol=0)
+    assert res.status == 2 and "not convex" not in res.message and "radius = 0.1 is too small" in res.message
+
+
+def test_the_objectives_own_ridge_is_not_blamed():
+    A = np.random.default_rng(0).standard_normal((40, 4))
+    f, settings = hasd.objectives.LogSumExp(A, ridge=1.0), {"method": "agd", "radius": 0.1, "maxiter": 4}
+    assert "mu =" not in hasd.minimize(f, np.full(4, 5.0), **settings).message
+    assert "mu = 9 is too large" in hasd.minimize(f, np.full(4, 5.0), mu=9.0, **settings).message

@@ -14,7 +14,7 @@ import pytest
 
 import hasd
 from hasd import _minimize as minimizing
-from hasd._resume import checkpoint
+from hasd._resume import checkpoint, packing
 from hasd._run import job as same_run
 from hasd.methods.agd import AGD
 from hasd.methods.base import advance, first_state
@@ -442,3 +442,24 @@ def test_a_method_that_does_not_declare_its_state_says_so(tmp_path):
 
     with pytest.raises(TypeError, match="it holds a CountingState, which the method's state_classes do not name"):
         hasd.minimize(smooth, np.ones(12), jac=True, method=Silent(), checkpoint=tmp_path / "run.npz")
+
+
+class Named(NamedTuple):
+    """A user's record whose fields have the names that packing itself uses."""
+
+    array: tuple
+    dict: dict
+
+
+@pytest.mark.parametrize("keys", ["text", "numbers"])
+def test_fields_and_keys_of_a_state_come_back_as_they_were_or_are_refused(keys):
+    value = Named((np.arange(3.0), 1), {"a" if keys == "text" else 1: np.ones(2)})
+    classes = {packing._name(Named): Named}
+    if keys == "numbers":
+        with pytest.raises(TypeError, match="a dict whose keys are not all text"):
+            packing.pack(value, classes)
+        return
+    back = packing.unpack(packing.pack(value, classes), classes)
+    assert type(back) is Named and back.array[1] == 1
+    np.testing.assert_array_equal(back.array[0], np.arange(3.0))
+    np.testing.assert_array_equal(back.dict["a"], np.ones(2))

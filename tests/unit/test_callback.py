@@ -111,3 +111,19 @@ def test_any_callable_will_do():
     counter = Counter()
     solve(maxiter=5, tol=0, callback=counter)
     assert counter.n == 5
+
+
+@pytest.mark.parametrize("method", ["heavy-ball", "hasd", "hasd-qn"])
+def test_the_gap_that_a_callback_is_told_is_that_of_its_own_point(method):
+    """Momentum overshoots: the gap of the best point so far would be too small.  Mutation: `bounds.gap`."""
+    rng, short = np.random.default_rng(0), []
+    for _ in range(5):
+        A, x_star = rng.standard_normal((8, 5)) * np.geomspace(1.0, 30.0, 5), rng.standard_normal(5)
+        f = hasd.objectives.LeastSquares(A, A @ x_star)  # the minimum is 0
+
+        def callback(*, intermediate_result):
+            short.append(intermediate_result.fun > intermediate_result.gap)
+
+        radius = float(np.linalg.norm(x_star)) * (1.0 + 1e-12)
+        hasd.minimize(f, np.zeros(5), method=method, radius=radius, maxiter=60, callback=callback)
+    assert short and not any(short)

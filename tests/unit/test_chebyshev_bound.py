@@ -168,14 +168,16 @@ def test_the_image_is_exact_to_nearly_twice_the_digits():
 
 
 def test_reach_bounds_every_point_as_good_as_0():
-    rng = np.random.default_rng(0)
+    rng, inside_the_level = np.random.default_rng(0), 0
     for seed in range(20):
         A, b = near_dependent(np.random.default_rng(seed), 20, 4)
         far, top = proof.reach(A, b, float(np.abs(b).max())), np.abs(b).max()
         for v in rng.standard_normal((50, 4)) @ np.linalg.pinv(A[:4]).T:  # also along what A hardly sees
             inside = v * top / np.abs(A @ v).max() * rng.uniform(0.0, 2.0)
             if np.abs(A @ inside - b).max() <= top:
+                inside_the_level += 1
                 assert np.all(np.abs(inside) <= far)
+    assert inside_the_level > 20
 
 
 def test_reach_is_infinite_where_rows_do_not_say():

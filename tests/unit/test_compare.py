@@ -108,3 +108,8 @@ def test_a_comparison_prints_a_line_for_each_method():
     both = hasd.compare(hasd.objectives.Quadratic(np.eye(2)), np.ones(2), ["agd", "steepest-descent"], budget=9)
     first, second = repr(both).splitlines()
     assert first.startswith("             agd: fun ") and second.startswith("steepest-descent: fun ")
+
+
+def test_labels_of_a_comparison_may_be_numbers():
+    f = hasd.objectives.Quadratic(np.eye(2))
+    assert repr(hasd.compare(f, np.ones(2), {1: "agd", 10: "hasd"}, budget=5)).startswith(" 1: fun ")

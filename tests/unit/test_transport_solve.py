@@ -359,3 +359,14 @@ def test_one_row_has_one_plan():
         value = C[0] @ b + reg * (b @ np.log(b))
         assert res.lower - 1e-12 <= value <= res.fun + 1e-12
         np.testing.assert_allclose(res.plan()[0], b, atol=1e-14)
+
+
+@pytest.mark.parametrize("b", [[0.5, 0.2, 0.3], [0.2, 0.3, 0.5]])
+def test_the_last_potentials_of_the_callback_are_those_of_the_result(b):
+    C, seen = np.random.default_rng(0).random((4, 3)), []
+
+    def callback(*, intermediate_result):
+        seen.append(intermediate_result.x)
+
+    res = transport(C, [0.1, 0.2, 0.3, 0.4], b, 0.1, error_tol=1e-10, callback=callback)
+    np.testing.assert_allclose(seen[-1], res.x, atol=1e-6)

@@ -86,6 +86,8 @@ def pack(value: Any, classes: dict[str, type]) -> Packed:
         if isinstance(value, tuple | list) and not _is_record(type(value)):
             return [node(part) for part in value]
         if isinstance(value, dict):
+            if not all(isinstance(key, str) for key in value):
+                raise TypeError("a state of this method cannot be saved: it holds a dict whose keys are not all text")
             return {"dict": {key: node(part) for key, part in value.items()}}
         if not hasattr(value, "dtype"):
             held = f"it holds a {type(value).__name__}, which the method's state_classes do not name"
@@ -106,12 +108,12 @@ def unpack(packed: Packed, classes: dict[str, type]) -> Any:
             return tuple(value(part) for part in node)
         if not isinstance(node, dict):
             return node
-        if "array" in node:
-            return packed.arrays[node["array"]]
+        if "is" in node:  # looked for first: a class may have fields of the other two names
+            cls = classes[node["is"]]
+            make = getattr(cls, "from_parts", cls)
+            return make(**{key: value(part) for key, part in node.items() if key != "is"})
         if "dict" in node:
             return {key: value(part) for key, part in node["dict"].items()}
-        cls = classes[node["is"]]
-        make = getattr(cls, "from_parts", cls)
-        return make(**{key: value(part) for key, part in node.items() if key != "is"})
+        return packed.arrays[node["array"]]
 
     return value(packed.tree)

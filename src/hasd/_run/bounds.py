@@ -47,9 +47,16 @@ class Bounds:
     convexity: Convexity | None = None  # None: f is convex by construction, or its gradients too coarse to tell
     oracle: Oracle | None = None  # which knows the curvature that was seen
     withdrawn: str = ""  # why nothing is certified after all
-    kept: ClassVar[tuple[str, ...]] = (
-        *("upper", "x", "doubt", "certificate", "cut", "nearest", "near_x"),
-        *("withdrawn", "convexity"),
+    kept: ClassVar[tuple[str, ...]] = (  # what a checkpoint holds
+        "upper",
+        "x",
+        "doubt",
+        "certificate",
+        "cut",
+        "nearest",
+        "near_x",
+        "withdrawn",
+        "convexity",
     )
 
     def restore(self, known: Mapping[str, Any]) -> None:
@@ -96,9 +103,7 @@ class Bounds:
             self.convexity, self.withdrawn = self.convexity.with_evaluation(at, state.iteration, bend)
         value, x = (at.f, at.x) if math.isnan(state.fun) else (state.fun, state.x)
         if value < self.upper:
-            # A point that was evaluated without its gradient gets the doubt of the point before it.
-            doubt = at.doubt if value == at.f else at.doubt._replace(value=at.doubt.value + 4.0 * at.eps * abs(value))
-            self.upper, self.x, self.doubt = value, x, doubt
+            self.upper, self.x, self.doubt = value, x, _value_doubt(value, at)
         if not self.can_certify:
             return
         radius, estimate = self.radius, state.estimate.certificate(state.origin)
@@ -116,15 +121,28 @@ class Bounds:
         if self.lower > self._upper or self.near < 0.0:
             self.withdraw(max(self.lower, self.upper - self.near), self.upper)
 
+    def gap_of(self, value: float, at: Evaluation) -> float:
+        """The certified gap of a value of the function, at the point of this evaluation or near it."""
+        if not self.can_certify:
+            return math.inf
+        doubt = _value_doubt(value, at)
+        return max(value + doubt.value + self.bend * doubt.value_bend - self.lower, 0.0)
+
     def withdraw(self, lower: float, value: float) -> None:
         """Certify nothing any more, as a lower bound is above a value."""
+        objective = None if self.oracle is None else getattr(self.oracle.source, "objective", None)
         reasons = [] if self.radius is None else [f"radius = {self.radius:g} is too small"]
-        reasons += [f"mu = {self.mu:g} is too large"] if self.mu > 0.0 else []
+        reasons += [f"mu = {self.mu:g} is too large"] if self.mu > getattr(objective, "ridge", 0.0) else []
         reasons += [] if self.convexity is None else ["the function is not convex"]
-        contradiction = f"A lower bound, {lower:.6g}, is above the value {value:.6g}"
+        contradiction = f"A lower bound, {lower:.6g}, is above the value {value:.6g} by {lower - value:.2g}"
         self.withdrawn = f"{contradiction}: {', or '.join(reasons)}; nothing is certified."
 
     def is_closed_at(self, e: Evaluation, origin: Array) -> bool:
         """Whether the certified gap at this very point is small enough."""
         near = cut_at(e, origin, self.mu).gap(self.radius, self.bend)
         return not self.withdrawn and min(e.f + e.df(self.bend) - self.lower, near) <= self.gap_tol
+
+
+def _value_doubt(value: float, at: Evaluation) -> Doubt:
+    """What a value may be off by; one without its gradient gets the doubt of the evaluation before it."""
+    return at.doubt if value == at.f else at.doubt._replace(value=at.doubt.value + 4.0 * at.eps * abs(value))

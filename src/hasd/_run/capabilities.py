@@ -48,5 +48,7 @@ def traits_of_method(method: Any) -> MethodTraits:
 
 def traits_of_objective(objective: Any) -> ObjectiveTraits:
     """What it declares; a black box (None) declares nothing."""
-    known = {name: getattr(objective, name) for name in ObjectiveTraits._fields[2:] if hasattr(objective, name)}
+    known = {
+        name: getattr(objective, name) for name in ("bounded_below", "note", "sharpen") if hasattr(objective, name)
+    }
     return ObjectiveTraits(has_images=hasattr(objective, "images"), convex=hasattr(objective, "loss"), **known)

@@ -142,7 +142,7 @@ class Certificate:
                 f"radius = {radius:.6g} is contradicted by the run: no minimiser is within that distance of x0. "
                 f"The smallest radius that the run allows is {self._smallest_radius(radius):.6g}."
             )
-        return self._lower(radius)
+        return self.proved_lower(radius)
 
     @property
     def _upper(self) -> float:
@@ -159,12 +159,13 @@ class Certificate:
             raise ValueError(f"radius must be a non-negative number, got {radius!r}")
         return radius
 
-    def _lower(self, radius: float | None) -> float:
+    def proved_lower(self, radius: float | None) -> float:
+        """The best lower bound that the run proves for this radius, contradicted or not."""
         return max(proof.lower(radius, self.bend) for proof in (self.cut, *self.proofs))
 
     def contradicts(self, radius: float | None) -> bool:
         """Whether the run proves that no minimiser is so near to x0; without a radius, that mu is too large."""
-        return self._lower(radius) > self._upper or self.cut.gap(radius, self.bend) < 0.0
+        return self.proved_lower(radius) > self._upper or self.cut.gap(radius, self.bend) < 0.0
 
     def _smallest_radius(self, low: float) -> float:
         """The smallest radius above `low` that the run does not contradict, by bisection: the bounds fall with it."""

@@ -33,7 +33,7 @@ def recorder_with_bar(recorder: Recorder, wanted: bool, maxiter: float, name: st
             recorder(state)
             bar.update(state.iteration - bar.n)
             value = state.at.f if math.isnan(state.fun) else state.fun
-            gap = f" gap<={recorder.bounds.gap:.1e}" if recorder.bounds.can_certify else ""
+            gap = f" gap<={recorder.bounds.gap_of(value, state.at):.1e}" if recorder.bounds.can_certify else ""
             bar.set_postfix_str(f"f={value:.6g} |g|={state.grad_norm:.1e}{gap}", refresh=False)
 
         yield observe

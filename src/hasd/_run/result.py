@@ -34,12 +34,13 @@ def result(job: Job, run: Run, why: str) -> Result:
     stuck, withdrawn = run.status is Status.PRECISION, bool(bounds.withdrawn)
     misfit = _misfit(problem, e, bounds.bend) if stuck or (withdrawn and not run.status.success) else ""
     if stuck:
-        run.status = Status.GRADIENT if misfit else Status.NONCONVEX if withdrawn else Status.PRECISION
+        suspect = withdrawn and bounds.convexity is not None  # not a function that is convex by construction
+        run.status = Status.GRADIENT if misfit else Status.NONCONVEX if suspect else Status.PRECISION
     estimates = (*state.certificates, state.estimate.certificate(state.origin), bounds.certificate)
     cut, convex = cut_at(e, state.origin, problem.mu), problem.traits.convex
     gap = Certificate(cut, (*estimates, bounds.cut), bounds.radius, withdrawn, bounds.bend, convex, state.L)
     if bounds.can_certify and gap.contradicts(bounds.radius):  # only the returned point shows it
-        bounds.withdraw(e.f, e.f)
+        bounds.withdraw(max(gap.proved_lower(bounds.radius), e.f - cut.gap(bounds.radius, bounds.bend)), e.f)
         gap = replace(gap, withdrawn=True)
     notes = " ".join(filter(None, (misfit, bounds.withdrawn, state.note, why, problem.traits.note)))
     gap = _sharpen_certificate(problem, e, state.origin, gap) if bounds.can_certify else gap

@@ -26,6 +26,11 @@ class Status(Enum):
     INTERRUPTED = (16, "Interrupted by the user.")
     CALLBACK = (99, "`callback` raised `StopIteration`.")
 
+    @classmethod
+    def of(cls, code: int) -> Status:
+        """The status of a result's code."""
+        return next(status for status in cls if status.code == code)
+
     @property
     def code(self) -> int:
         """The number reported as ``res.status``."""

@@ -64,28 +64,28 @@ class HASDRestart:
         known = self.inner in INNER if isinstance(self.inner, str) else isinstance(self.inner, Method)
         if not known or isinstance(self.inner, type):
             raise ValueError(f"inner must be {', '.join(INNER)} or a method object, got {self.inner!r}")
-        if traits_of_method(self.inner).needs_mu:
+        if traits_of_method(self._method()).needs_mu:
             raise ValueError(f"inner must be a method that does not need mu, got {self.inner!r}")
 
     @property
     def needs_images(self) -> bool:
         """Whether the inner method needs images."""
-        return traits_of_method(self.inner).needs_images
+        return traits_of_method(self._method()).needs_images
 
     @property
     def keeps_images(self) -> bool:
         """Whether the inner method keeps images."""
-        return traits_of_method(self.inner).keeps_images
+        return traits_of_method(self._method()).keeps_images
 
     @property
     def finish(self) -> Callable[[Problem, Evaluation], Evaluation]:
         """How the inner method hands back its answer."""
-        return traits_of_method(self.inner).finish
+        return traits_of_method(self._method()).finish
 
     @property
     def state_classes(self) -> tuple[type, ...]:
         """The state classes of this method and of the inner one."""
-        return (RestartState, *traits_of_method(self.inner).state_classes)
+        return (RestartState, *traits_of_method(self._method()).state_classes)
 
     def _method(self) -> Method:
         return INNER[self.inner]() if isinstance(self.inner, str) else self.inner

@@ -36,10 +36,12 @@ class Objective(ABC):
     """What the user should be told about the data."""
 
     def __repr__(self) -> str:
-        matrix, loss = self.matrix, getattr(self, "loss", None)
-        parts = [] if matrix is None else [f"{matrix.shape[0]} x {matrix.shape[1]}"]
+        matrix, loss, settings = self.matrix, getattr(self, "loss", None), parameters(type(self))
+        rows, columns = (getattr(self, "rows", None), self.dimension) if matrix is None else matrix.shape
+        parts = [type(loss).__name__] if "loss" in settings else []
+        parts += [f"{rows} x {columns}"] if rows else []
         for name in ("alpha", "q", "reg", "ridge"):
-            value = getattr(self, name, getattr(loss, name, None)) if name in parameters(type(self)) else None
+            value = getattr(self, name, getattr(loss, name, None)) if name in settings else None
             parts += [f"{name}={value:g}"] if value else []
         return f"{type(self).__name__}({', '.join(parts)})"
 

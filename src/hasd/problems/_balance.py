@@ -63,9 +63,8 @@ def balance(
     K : array_like or sparse matrix, shape (n, m)
         The matrix, non-negative and finite.  A sparse matrix is never made dense.
     r, c : array_like
-        The row and column sums asked for, non-negative and with equal totals.  Totals that differ by no more than
-        error_tol, or by the rounding of their type (about 1e-6 for float32), count as equal.  If a sum is 0, its
-        scaling is 0.
+        The row and column sums asked for, non-negative and with equal totals, up to the rounding of their type (about
+        1e-6 for float32).  If a sum is 0, its scaling is 0.
     error_tol : float
         Stop when the l_1 error of the sums is at most this share of their total.
     maxiter, time_limit : optional

@@ -260,7 +260,8 @@ def _exchange(search: Exchange) -> Status:
     """
     coordinates, rank, session = search.coordinates, search.coordinates.rank, search.session
     first = programs.choose_rows(coordinates, search.r, (1.0 - NEARLY) * search.upper, FIRST)
-    signed, box, value, centred, stalled = programs.signed_rows(search.r, first), BOX, 0.0, False, 0
+    signed, box = programs.signed_rows(search.r, first), BOX
+    value, centred, stalled = 0.0, False, 0
     while search.nlp < session.steps:
         if search.met:
             return Status.GAP

@@ -169,7 +169,7 @@ class Fit:
         self.session.nit += result.nit - before
         self.nfev += result.nfev
         self.data.nprod += result.nprod + 2 * result.nrecord  # the evaluations for the record took products, too
-        self.method = result.method
+        self.method = result.method if result.nit > before else self.method
         return result
 
     def look(self, y: Vector) -> LpPoint:
@@ -272,7 +272,7 @@ def _finish(fit: Fit, y: Vector, size: float) -> Status:
     y, gtol, state, status = y / size, max(math.sqrt(fit.tol), least), None, Status.PRECISION
     for _ in range(ROUNDS):
         result = fit.descend(f, y, 0.0, gtol, state)
-        state, y, status = result.state, result.x, next(s for s in Status if s.code == result.status)
+        state, y, status = result.state, result.x, Status.of(result.status)
         gap = fit.certify(fit.look(y * size))
         fit.note(fit.q)
         if gap <= fit.tol:

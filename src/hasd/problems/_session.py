@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -56,6 +57,10 @@ class Session:
     def message(self) -> str:
         """Why the run ended, in words."""
         return self.messages.get(self.status, self.status.message)
+
+    def last(self, column: str) -> float:
+        """The newest entry of a column of the trace; -inf before the first."""
+        return self.rows[-1][1 + self.columns.index(column)] if self.rows else -math.inf
 
     def note(self, *row: float, **more: Any) -> None:
         """Keep and report one more row of the trace; Stop where the callback raises StopIteration.

@@ -154,7 +154,7 @@ class Transport:
         dual, order = self.dual, np.argsort(self.dual.b)
         light = order[np.cumsum(dual.b[order]) <= LIGHT * min(tol, LIGHTEST)]
         if light.size == 0:
-            return solve(dual, v, regs, tol, session, partial(self._record, session, order, 0.0))
+            return solve(dual, v, regs, tol, session, partial(self._record, session, np.arange(dual.b.size), 0.0))
         heavy, mass = np.setdiff1d(order, light), float(dual.b[light].sum())
         kept = dual.b[heavy]
         part = SemiDual(dual.C[:, heavy], dual.a, kept / kept.sum(), dual.reg)
@@ -180,7 +180,7 @@ class Transport:
         u, v = dual.potentials(state.x, dual.pass_at(state.x))
         value = float(dual.a @ u) + float(v @ (dual.b + dual.root * state.at.g))
         fun, lower = map(self.in_units, (value, certified_bound(dual, u, v, self.scale) - charge))
-        lower = max((lower, *(row[2] for row in session.rows[-1:])))  # the best so far
+        lower = max(lower, session.last("lower"))  # the best so far
         full_v = np.full_like(self.dual.b, -np.inf)
         full_v[columns] = v
         x = np.concatenate(self.marginals.spread(u + dual.reg * math.log(self.mass), full_v))

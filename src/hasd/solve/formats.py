@@ -235,7 +235,9 @@ def read_npz(path: str, settings: Settings) -> Table | Cost:
     """The arrays of an npz file that the problem needs; a single array is a table."""
     cost, target = settings.problem == "transport", settings.target
     likely = ("y", "b", "target") if settings.problem == "logistic" else ("b", "y", "target")
-    usual, vectors = ("C",) if cost else ("A", "X"), ("a", "b") if cost else likely if target is None else (target,)
+    usual = ("C",) if cost else ("A", "X")
+    named = likely if target is None else (target,)
+    vectors = ("a", "b") if cost else named
     with zipfile.ZipFile(path) as archive:
         members = _find_members(archive)
         wanted = members if len(members) == 1 else [name for name in members if name in usual + vectors]

@@ -7,6 +7,9 @@ import math
 from argparse import ArgumentTypeError
 from pathlib import Path
 
+UNITS = {"K": 2.0**10, "M": 2.0**20, "G": 2.0**30, "T": 2.0**40}
+"""Of memory, in bytes."""
+
 
 def folder(text: str) -> Path:
     """A folder; '' would be the current one and is refused."""
@@ -30,10 +33,10 @@ def names(text: str) -> tuple[str, ...]:
     return found
 
 
-def number(text: str, least: float, what: str) -> float:
-    """A number from ``least`` on; infinity only where ``what``, its description, has it."""
+def number(text: str, least: float, what: str, finite: bool = True) -> float:
+    """A number from ``least`` on; ``what`` describes it."""
     value = _float(text)
-    if not least <= value or (value == math.inf and "inf" not in what):
+    if not least <= value or (finite and value == math.inf):
         raise ArgumentTypeError(f"must be a {what}, got {text!r}")
     return value
 
@@ -52,8 +55,8 @@ def memory(text: str) -> float:
     True
     """
     plain = text.upper().removesuffix("B").removesuffix("I")
-    unit = plain[-1:] if plain.endswith(("K", "M", "G", "T")) else ""
-    value = _float(plain.removesuffix(unit)) * 1024.0 ** " KMGT".find(unit)
+    unit = plain[-1:] if plain[-1:] in UNITS else ""
+    value = _float(plain.removesuffix(unit)) * UNITS.get(unit, 1.0)
     if not 0.0 < value < math.inf:
         raise ArgumentTypeError(f"must be a size such as 500M or 4G, got {text!r}")
     return value

@@ -21,7 +21,7 @@ FITS, SMOOTH = ("minimax", "lp", "logistic", "lse"), ("logistic", "lse")
 positive = partial(number, least=5e-324, what="finite number above 0")
 not_negative = partial(number, least=0.0, what="finite number of at least 0")
 exponent = partial(number, least=2.0, what="finite number of at least 2")
-norm = partial(number, least=2.0, what="number from 2 to inf")
+norm = partial(number, least=2.0, what="number from 2 to inf", finite=False)
 
 
 def option(text: str, problems: Iterable[str] = PROBLEMS, kind: Any = None, metavar: Any = None, **how: Any) -> Any:
