@@ -243,7 +243,7 @@ def test_rows_along_a_curve_need_at_most_fifteen_programs(degree):
     t[10_000] = 0.0
     res = hasd.chebyshev(np.polynomial.chebyshev.chebvander(t, degree), np.abs(t))
     assert res.success and res.gap <= 1e-9 * res.fun and res.nlp <= 15
-    assert res.active.size == degree + 2
+    assert degree + 2 <= res.active.size <= 2 * (degree + 2)  # a peak between two rows may be held by both
 
 
 def test_a_long_row_has_a_small_weight():
