@@ -91,17 +91,17 @@ class Result(OptimizeResult):
         plain = {name: value for name, value in fields.items() if isinstance(value, bool | int | float | str)}
         if path.suffix == ".json":
             lists = {name: np.asarray(value).tolist() for name, value in arrays.items()}
-            path.write_text(json.dumps(_replace_nonfinite({**plain, **lists}), indent=1, allow_nan=False))
+            path.write_text(json.dumps(replace_nonfinite({**plain, **lists}), indent=1, allow_nan=False))
         else:
-            np.savez(path, fields=json.dumps(_replace_nonfinite(plain), allow_nan=False), **arrays)
+            np.savez(path, fields=json.dumps(replace_nonfinite(plain), allow_nan=False), **arrays)
 
 
-def _replace_nonfinite(value: Any) -> Any:
+def replace_nonfinite(value: Any) -> Any:
     """The same with None for NaN and infinity, which JSON does not have."""
     if isinstance(value, dict):
-        return {name: _replace_nonfinite(one) for name, one in value.items()}
-    if isinstance(value, list):
-        return [_replace_nonfinite(one) for one in value]
+        return {name: replace_nonfinite(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [replace_nonfinite(one) for one in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 

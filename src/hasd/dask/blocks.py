@@ -13,7 +13,7 @@ from scipy.sparse.linalg import LinearOperator
 from .._math.arrays import largest_size
 from ..objectives._images import Basis, LocalImages, Point, Small
 from ..objectives._loss import Loss
-from ..objectives._operators import Vector, apply, is_sparse, precision, quiet
+from ..objectives._operators import Vector, apply_to_columns, is_sparse, precision, quiet
 from ..objectives._sizes import DataSizes
 from ..objectives.affine import Affine
 from ..objectives.losses import LogisticLoss, LogSumExpLoss, SymmetricSoftmaxLoss
@@ -156,10 +156,8 @@ def _vector(value: Any) -> Vector:
 def _renew(images: LocalImages, origins: Small) -> Basis:
     """The images of these directions, from products of their own."""
     A = images.objective.A
-    if isinstance(A, LinearOperator):  # it may return the same buffer for every column
-        columns = np.reshape([apply(A, origin) for origin in origins.T], (-1, A.shape[0])).T
-    else:
-        columns = A @ origins.astype(precision(A), copy=False)
+    operator = isinstance(A, LinearOperator)
+    columns = apply_to_columns(A, origins) if operator else A @ origins.astype(precision(A), copy=False)
     return Basis.from_parts(columns, origins.shape[1] + 2)
 
 

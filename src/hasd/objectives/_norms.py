@@ -16,7 +16,7 @@ from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 from scipy.spatial.distance import cdist
 
 from .._math.arrays import to_host
-from ._operators import Matrix, Vector, apply, is_sparse, row_blocks
+from ._operators import Matrix, Vector, apply, apply_to_columns, is_sparse, row_blocks
 
 MATERIALISE = 1e7  # entries up to which an operator is written out
 PAIRS = 2e9  # additions we are ready to spend on the distances of all pairs of rows
@@ -43,7 +43,7 @@ def _materialise(A: LinearOperator) -> Vector:
     n, d = A.shape
     if d > n:
         return _materialise(A.T).T
-    return np.column_stack([apply(A, unit) for unit in np.eye(d)])
+    return apply_to_columns(A, np.eye(d))
 
 
 def _blocks(M: Matrix) -> Iterator[Vector]:

@@ -126,6 +126,11 @@ def apply(A: Matrix, v: Vector) -> Vector:
     return image.astype(np.float64, copy=isinstance(A, LinearOperator))
 
 
+def apply_to_columns(A: LinearOperator, X: Vector) -> Vector:
+    """A X by one product for each column, each copied: an operator may return the same buffer every time."""
+    return np.ascontiguousarray(np.reshape([apply(A, column) for column in X.T], (-1, A.shape[0])).T)
+
+
 def as_point(x: npt.ArrayLike, length: int | None, name: str, model: Any = None) -> Vector:
     """x as a real 1-D array of the given length (None: any), in the model's library.  Entries are not checked, and x is
     copied only where it comes from another library.

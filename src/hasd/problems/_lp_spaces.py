@@ -28,7 +28,7 @@ from ..methods._span import Span
 from ..methods.hasd_subspace import HASDSubspace, SubspaceState
 from ..objectives._images import Basis
 from ..objectives._loss import Loss
-from ..objectives._operators import Matrix, Vector, apply, is_single, is_sparse
+from ..objectives._operators import Matrix, Vector, apply, apply_to_columns, is_single, is_sparse
 from ..objectives._sizes import DataSizes, MatrixSizes
 from ..objectives.affine import Affine
 from ..objectives.losses import SquareLoss
@@ -65,8 +65,7 @@ class ScaledFit(Affine):
         self.given, products = A, 0
         if isinstance(A, LinearOperator):
             products = A.shape[1] if _can_factor(A) else 1
-            # One product at a time, each copied: the operator may return the same buffer every time.
-            A = np.column_stack([apply(A, unit) for unit in np.eye(A.shape[1])]) if _can_factor(A) else A
+            A = apply_to_columns(A, np.eye(A.shape[1])) if _can_factor(A) else A
         D = np.minimum(column_sizes(A), 2.0**1023)
         self.lift = np.ones_like(D) if isinstance(A, LinearOperator) else np.clip(D, 1.0 / FAR, FAR) / D
         if np.any(self.lift != 1.0):

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import scipy
 
+from .._run.report import replace_nonfinite
 from .._version import VERSION
 from .faults import make_printable
 from .plot import plot
@@ -120,7 +121,7 @@ def write(solution: FileSolution, settings: Settings, name: str, out: Path) -> s
     try:
         named: dict[str, Any] = solution.arrays  # NumPy's types know one name that is no array's
         np.savez(paths[0], **named)
-        text = json.dumps(_as_json(record(solution, settings, name)), indent=2, allow_nan=False)
+        text = json.dumps(replace_nonfinite(record(solution, settings, name)), indent=2, allow_nan=False)
         paths[1].write_text(text + "\n", encoding="utf-8", newline="\n")
         if solution.predictions:
             import pandas as pd
@@ -157,16 +158,8 @@ def record(solution: FileSolution, settings: Settings, name: str) -> dict[str, A
         **solution.scalars,
         **fit,
         "notes": list(solution.notes),
-        "settings": {key: value for key, value in vars(settings).items() if key != "progress"},
+        "settings": {key: value for key, value in vars(settings).items() if key != "progress"}
+        | {"norm": "inf" if settings.norm == math.inf else settings.norm},
         "versions": {"hasd": VERSION, "python": platform.python_version()}
         | {library.__name__: library.__version__ for library in (np, scipy)},
     }
-
-
-def _as_json(value: Any) -> Any:
-    """JSON has no NaN and no infinity: an infinite norm is the word, everything else that is not finite null."""
-    if isinstance(value, dict):
-        return {key: str(each) if key == "norm" and each == math.inf else _as_json(each) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [_as_json(each) for each in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
