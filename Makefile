@@ -14,7 +14,7 @@ MINUTES ?= 30
 .PHONY: help demo test test-all test-kernels test-oldest coverage mutation bench soak docs lint dist clean
 
 help:
-	@echo "make demo      the paper's comparison: figure, rows and report in $(OUT)/ (under two minutes)"
+	@echo "make demo      evaluations against the dimension, and the paper's figure, in $(OUT)/ (under two minutes)"
 	@echo "make test      the test suite"
 	@echo "make test-oldest  the same, with the oldest versions that pyproject.toml declares, on Python 3.11 where it is there"
 	@echo "make test-all  the test suite with every optional library (PyTorch, JAX, Dask, benchopt)"
@@ -36,6 +36,7 @@ help:
 	@touch $@
 
 demo: .venv/.with-demo
+	$(BIN)/hasd reproduce dimension --p inf --d 10000 --n 10000 --out $(OUT)
 	$(BIN)/hasd reproduce figure --out $(OUT)
 
 test: .venv/.with-unit

@@ -160,7 +160,10 @@ def cg_step(f: Any, x: np.ndarray, g: np.ndarray, most: int = 1000) -> np.ndarra
     goal = 1e-8 * math.sqrt(rz)
     for _ in range(most):
         Hp = f.hessp(x, p)
-        t = rz / float(p @ Hp)
+        curved = float(p @ Hp)
+        if not curved > 0.0:  # rounding, where f is flat along some direction
+            break
+        t = rz / curved
         s, r = s + t * p, r - t * Hp
         z = r / diagonal
         rz, old = float(r @ z), rz

@@ -66,7 +66,10 @@ draw("figure-evaluations")
 # %%
 # In numbers
 # ----------
-# These are the errors at the end of the budget, each method with its tuned stepsize. No method is best everywhere.
+# These are the errors at the end of the budget, each method with its tuned stepsize. No method is best everywhere. With
+# random signs AGD, in :math:`\ell_2`, is ahead: the rows of this matrix are dense, so that the smoothness constant in
+# :math:`\ell_\infty` is about :math:`d` times that in :math:`\ell_2`, which cancels what the geometry gains.
+# ``hasd reproduce dimension`` shows problems where it does not.
 
 
 def last_gaps(family, mu, axis):
@@ -76,10 +79,11 @@ def last_gaps(family, mu, axis):
 
 winners = {}
 for axis in ("iterations", "evaluations"):
-    print(f"random signs, counted in {axis}")
-    for mu in (0.0, 1e-2):
-        gaps = last_gaps("signs", mu, axis)
-        winners[axis, mu] = min(gaps, key=gaps.get)
-        print(f"  mu = {mu:<6g}", ", ".join(f"{METHODS[name].short} {gap:.1e}" for name, gap in gaps.items()))
+    print(f"counted in {axis}")
+    for family, mu in (("published", 1e-2), ("signs", 0.0), ("signs", 1e-2)):
+        gaps = last_gaps(family, mu, axis)
+        winners[axis, family, mu] = min(gaps, key=gaps.get)
+        shown = ", ".join(f"{METHODS[name].short} {gap:.1e}" for name, gap in gaps.items())
+        print(f"  {family:<9} mu = {mu:<5g}", shown)
 
 plt.show()

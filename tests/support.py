@@ -136,7 +136,52 @@ def chain(d: int) -> Known:
 PROBLEMS = (quadratic, diagonal, log_sum_exp, softmax, logistic)
 STRONG = (quadratic, diagonal, logistic)
 
-CERTIFIED_DESCENT = ("hasd-subspace", "hasd-qn", "hasd-cg")  # tests/theory/test_subspace.py is theirs
+
+def least_squares() -> Known:
+    rng = np.random.default_rng(6)
+    U, _ = np.linalg.qr(rng.standard_normal((60, 20)))
+    V, _ = np.linalg.qr(rng.standard_normal((20, 20)))
+    A = U * np.geomspace(1.0, 0.03, 20) @ V.T
+    b = rng.standard_normal(60)
+    f = objectives.LeastSquares(A, b)
+    x_star = np.linalg.lstsq(A, b, rcond=None)[0]
+    return Known("least-squares", f, np.zeros(20), x_star, f(x_star))
+
+
+def minimax() -> Known:
+    """Smoothed l_inf regression with a small alpha: curvature vanishes at the start."""
+    rng = np.random.default_rng(7)
+    A, b = rng.standard_normal((120, 10)), rng.standard_normal(120)
+    f = objectives.SymmetricSoftmax(A, b, alpha=0.02)
+    both = objectives.LogSumExp(np.vstack((A, -A)), np.concatenate((b, -b)), alpha=0.02)
+    rough = hasd.minimize(f, np.zeros(10), method="hasd-qn", tol=1e-9, trace=False).x
+    x_star = newton(both, softmax_hessian(both, np.vstack((A, -A))), rough)
+    return Known("minimax", f, np.zeros(10), x_star, f(x_star))
+
+
+def quartic() -> Known:
+    """|z|^4: no global L; an exact fit exists, so the optimum is known."""
+    rng = np.random.default_rng(8)
+    A, x_star = rng.standard_normal((40, 6)), rng.standard_normal(6)
+    return Known("quartic", objectives.Power(A, A @ x_star, q=4), np.zeros(6), x_star, 0.0)
+
+
+AFFINE = (log_sum_exp, logistic, least_squares, minimax, quartic)
+every_affine = pytest.mark.parametrize("known", AFFINE, ids=lambda make: make.__name__)
+"""Functions of Ax - b."""
+
+
+def states(known, method, T, **options):
+    """The states of a run, t = 0, ..., T; mu = 0 where it is not given."""
+    options.setdefault("mu", 0.0)
+    return list(islice(hasd.iterate(known.f, known.x0, method=method, **options), T + 1))
+
+
+CERTIFIED_DESCENT = ("hasd-subspace", "hasd-qn", "hasd-cg", "hasd-newton")  # test_subspace.py and test_newton.py
+STRUCTURED = ("hasd-subspace", "hasd-cg", "hasd-newton")
+"""Methods that need an objective of the package."""
+BLACK_BOX = [name for name in hasd.method_names() if name not in STRUCTURED]
+"""Methods that take any function."""
 METHODS = tuple(name for name in hasd.method_names() if name not in CERTIFIED_DESCENT)  # the paper and its rivals
 every_method = pytest.mark.parametrize("method", METHODS)
 declared_and_not = pytest.mark.parametrize("L", [None, 30.0], ids=["backtracked", "declared"])

@@ -13,7 +13,7 @@ from benchmarks.soak.problems import Problem, Rng
 NORMS = (2.0, 2.5, 3.0, 10.0, math.inf)
 ITERATIONS, EVALUATIONS = 300, 20_000
 """The longest run; and no search may be endless."""
-FAVOURITES = ("auto", "hasd-qn", "hasd-subspace", "hasd-cg", "hasd-cg")
+FAVOURITES = ("auto", "hasd-qn", "hasd-subspace", "hasd-newton", "hasd-cg", "hasd-cg")
 """Drawn more often: what users get by default, and what few functions can be given to."""
 
 
@@ -47,6 +47,8 @@ def applicable(problem: Problem, settings: dict[str, Any]) -> list[str]:
     barred = set()
     if images is None:
         barred.add("hasd-subspace")
+    if images is None or not problem.fun.has_hessian:
+        barred.add("hasd-newton")
     if images is None or not images.constant:
         barred.add("hasd-cg")
     if settings.get("mu", problem.ridge) == 0.0:

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-ORDER = ["first_steps", "minimax_polynomial", "fir_filter", "sensor_fit", "colour_transfer", "paper_figure"]
+ORDER = [
+    "first_steps",
+    "minimax_polynomial",
+    "fir_filter",
+    "sensor_fit",
+    "levelling",
+    "colour_transfer",
+    "paper_figure",
+]
 
 
 class ReadingOrder:

@@ -1,4 +1,4 @@
-"""The gap of six methods against products with A, at their defaults."""
+"""The gap of seven methods against products with A, at their defaults."""
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -14,6 +14,7 @@ LOOKS = {
     "hasd": (GREEN, "-"),
     "hasd-qn": (RED, "--"),
     "hasd-subspace": (BLUE, "-"),
+    "hasd-newton": ("black", ":"),
 }
 BUDGET, FLOOR = 500, 1e-10
 rng = np.random.default_rng(0)

@@ -190,6 +190,11 @@ def check_requirements(method: Any, traits: MethodTraits, objective: ObjectiveTr
             f"method {method.name!r} needs an objective f(x) = phi(Ax - b) from hasd.objectives, "
             f"got {type(fun).__name__}; hasd-qn takes any function"
         )
+    if traits.needs_hessian and not objective.has_hessian:
+        raise TypeError(
+            f"method {method.name!r} needs the matrix of the objective as an array or a sparse matrix, "
+            "and not as a LinearOperator or as the identity; hasd-subspace takes these"
+        )
 
 
 def bounds(gap_tol: Any, radius: Any, problem: Problem, images: bool) -> Bounds:

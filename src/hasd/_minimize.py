@@ -77,8 +77,9 @@ def minimize(
         Further arguments for fun and jac.
     method : str or method object
         One of `hasd.method_names()`, "auto", or an object of your own.  "auto" takes `hasd` if p or L is given,
-        `hasd-cg` for a quadratic in more than 128 variables, `hasd-subspace` for other functions of Ax - b if products
-        with A are the main cost, and `hasd-qn` if they are cheap or if fun is a callable.  ``res.method`` says which it
+        and `hasd-qn` if fun is a callable.  For functions of Ax - b it takes `hasd-newton` if there are no more than
+        1000 variables, and otherwise `hasd-cg` for quadratics, `hasd-subspace` if products with A are the main cost,
+        and `hasd-qn` if they are cheap.  ``res.method`` says which it
         took, and ``res.reason`` why.
     jac : callable, True or None
         The gradient as a function; True if fun returns it too; None for finite differences, which are slow:
@@ -87,7 +88,7 @@ def minimize(
         The norm, 2 <= p <= inf, or an object with ``norm``, ``dual_norm`` and ``steepest``.  None lets the method
         choose (inf for HASD).
     L : float, optional
-        The smoothness constant of f in that norm; None finds it by backtracking.
+        The smoothness constant of f in that norm; None finds it on the way.
     mu : float, optional
         The strong convexity of f w.r.t. l_2; None takes the objective's ridge, or 0 for a callable.
     tol, gtol : float

@@ -72,10 +72,11 @@ def callback(given: Callable[..., Any], recorder: Recorder, x0: Array) -> Callab
     with_result, bounds = wants_result(given), recorder.bounds
 
     def call(state: State) -> None:
-        x = copy_of(convert_like(state.x, x0))
+        point, fun = state.shown
+        x = copy_of(convert_like(point, x0))
         tell = partial(given, x)
         if with_result:
-            fun = recorder.oracle.record_value(state.x) if math.isnan(state.fun) else state.fun
+            fun = recorder.oracle.record_value(point) if math.isnan(fun) else fun
             gap, lower = bounds.gap_of(fun, state.at), bounds.lower if bounds.can_certify else -math.inf
             tell = partial(given, intermediate_result=Result(x=x, fun=fun, gap=gap, lower=lower, nit=state.iteration))
         try:

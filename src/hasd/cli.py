@@ -17,7 +17,7 @@ from .experiments import EXPERIMENTS, Experiment, Workers, collect, save
 from .experiments.workers import cores
 from .solve import command as solve
 from .solve.faults import make_printable
-from .solve.options import folder, whole_number
+from .solve.options import folder, number, whole_number
 from .solve.output import complain, make_folder, say
 
 FAILED, INTERRUPTED = 1, 130
@@ -62,7 +62,7 @@ def _reproduce(options: argparse.Namespace) -> int:
     chosen = list(EXPERIMENTS.values()) if options.experiment == "all" else [EXPERIMENTS[options.experiment]]
     make_folder(options.out)
     with Workers(min(options.jobs or cores(), cores())) as workers:  # the pool starts all of them, even idle ones
-        written = save([(one, _sizes(one, options)) for one in chosen], workers, options.out)
+        written = save([(one, _sizes(one, options)) for one in chosen], workers, options.out, complain)
     written.append(collect(list(EXPERIMENTS), options.out))
     return 0 if say("\n".join(make_printable(str(path)) for path in written)) else FAILED
 
@@ -109,11 +109,13 @@ def _help(text: str) -> dict[str, Any]:
 
 
 def _add_option(one: argparse.ArgumentParser, option: Field[object]) -> None:
-    text = f"{option.metadata['help']} (default: {option.default})"
+    text = option.metadata["help"]
     if isinstance(option.default, bool):
-        one.add_argument(f"--{option.name}", action="store_true", default=None, help=option.metadata["help"])
-    else:
-        one.add_argument(f"--{option.name}", type=size, metavar="N", help=text)
+        one.add_argument(f"--{option.name}", action="store_true", default=None, help=text)
+        return
+    kind, metavar = (exponent, "P") if option.metadata.get("kind") == "exponent" else (size, "N")
+    text = text if option.default is None else f"{text} (default: {option.default})"
+    one.add_argument(f"--{option.name}", type=kind, metavar=metavar, help=text)
 
 
 def _sizes(experiment: Experiment, options: argparse.Namespace) -> object:
@@ -129,6 +131,11 @@ def size(text: str) -> int:
     if number > MOST:
         raise argparse.ArgumentTypeError(f"must be at most {MOST}, got {text!r}")
     return number
+
+
+def exponent(text: str) -> float:
+    """The exponent of a norm, for argparse: from 2 to inf."""
+    return number(text, least=2.0, what='number of at least 2, or "inf"', finite=False)
 
 
 if __name__ == "__main__":

@@ -16,10 +16,11 @@ import hasd
 from hasd._run.status import Status
 from hasd.jax import HASDState, eval_params
 from hasd.jax import hasd as transform
+from reference.pseudocode import optimised_form
 
 pytestmark = pytest.mark.usefixtures("double")
 
-every_L = pytest.mark.parametrize("L", [30.0, None], ids=["declared", "backtracked"])
+every_L = pytest.mark.parametrize("L", [30.0, None], ids=["declared", "found"])
 
 H = np.array([[2.0, 0.5, 0.0], [0.5, 1.0, 0.25], [0.0, 0.25, 0.5]])
 C = np.array([1.0, -2.0, 3.0])
@@ -55,9 +56,14 @@ def test_the_plain_loop_is_the_numpy_core(L):
     assert fun(eval_params(state)) - fun(-np.linalg.solve(H, C)) < 0.05
 
 
-def test_a_scan_with_a_declared_L_needs_gradients_only():
-    """A declared L needs gradients only; psi is then unknown."""
-    optimiser = transform(L_INF)
+@pytest.mark.parametrize("mu", [0.0, 0.2])
+@pytest.mark.parametrize("p", [2.0, np.inf])
+def test_a_scan_with_a_declared_L_needs_gradients_only(p, mu):
+    """The iterates are those of the textbook, with gamma = min(1, r^2/s^2); U and psi are unknown.
+
+    Mutation: gamma = 1.
+    """
+    optimiser = transform(L_INF, p, mu=mu)
 
     def body(carry, _):
         params, state = carry
@@ -66,17 +72,19 @@ def test_a_scan_with_a_declared_L_needs_gradients_only():
 
     @jax.jit
     def run(params):
-        return jax.lax.scan(body, (params, optimiser.init(params)), None, 200)
+        return jax.lax.scan(body, (params, optimiser.init(params)), None, 30)
 
     (_, state), iterations = run(jnp.zeros(3))
-    core = hasd.iterate(lambda x: (fun(x), H @ x + C), np.zeros(3), jac=True, method="hasd", p=np.inf, L=L_INF, mu=0.0)
-    reference = next(islice(core, int(iterations[-1]), None))
-    np.testing.assert_allclose(eval_params(state), reference.x, atol=1e-10)
-    np.testing.assert_allclose(eval_params(state), -np.linalg.solve(H, C), atol=1e-2)
-    assert np.isnan(state.estimate.psi) and int(iterations[-1]) > 150
+    assert iterations.tolist() == list(range(30))
+    book = list(optimised_form(fun, lambda x: H @ x + C, np.zeros(3), L_INF, p, 29, mu, exact=False))
+    np.testing.assert_allclose(eval_params(state), book[-1]["x"], atol=1e-9)
+    assert float(state.estimate.weight) == pytest.approx(book[-1]["A"], rel=1e-9)
+    assert np.isnan(state.U)
+    assert fun(eval_params(state)) - fun(-np.linalg.solve(H, C)) < 0.05
+    assert (min(step["gamma"] for step in book) < 0.9) == (p > 2.0)
 
 
-def test_a_backtracked_chain_ends_at_the_minimiser_and_stays_there():
+def test_a_chain_that_finds_L_ends_at_the_minimiser_and_stays_there():
     """A pytree; after the end params stay where they are, which is the minimiser."""
     optimiser = optax.chain(optax.identity(), transform())
 
@@ -106,7 +114,9 @@ def test_a_backtracked_chain_ends_at_the_minimiser_and_stays_there():
 def test_a_step_keeps_every_type(L, raise_L, dtype):
     """Dtype, shape and weakness of every leaf are a fixed point of the step, so that nothing compiles a second time.
 
-    Mutation: a status of JAX's default integer type in `HASDState.end`.
+    JAX's promotion is set to be strict: no dtypes are mixed on the way.
+
+    Mutation: `jnp.asarray(status.code, int)` in `HASDState.end`.
     """
     optimiser = transform(L, 3.0, raise_L=raise_L)
 
@@ -114,7 +124,7 @@ def test_a_step_keeps_every_type(L, raise_L, dtype):
         return optimiser.update(params, state, params, value=1.0)
 
     for x64 in (True, False) if dtype != "float64" else (True,):
-        with jax.enable_x64(x64):
+        with jax.enable_x64(x64), jax.numpy_dtype_promotion("strict"):
             params = {"a": jnp.ones((2, 2), dtype), "b": jnp.ones(3, "float32")}
             state = optimiser.init(params)
             updates, after = jax.eval_shape(moved, params, state)
@@ -131,7 +141,8 @@ def test_a_state_may_be_donated():
     optimiser = transform(4.0, 2.0)
     move = jax.jit(optimiser.update, donate_argnums=1)
     params = jnp.ones(3)
-    _, state = move(params, optimiser.init(params), params)
+    updates, state = move(params, optimiser.init(params), params)
+    _, state = move(params + updates, state, params + updates)
     np.testing.assert_allclose(eval_params(state), 0.75)
     np.testing.assert_array_equal(params, 1.0)
 

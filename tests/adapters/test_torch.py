@@ -11,11 +11,13 @@ from torch.optim import lr_scheduler
 
 import hasd
 from hasd.torch import HASD, minimize
+from support import BLACK_BOX
 
-BLACK_BOXES = [name for name in hasd.method_names() if name not in ("hasd-subspace", "hasd-cg")]
 GENERATOR = torch.Generator().manual_seed(3)
 ROWS = torch.randn(40, 12, generator=GENERATOR, dtype=torch.float64)
 RIGHT = torch.randn(40, generator=GENERATOR, dtype=torch.float64)
+SMOOTHNESS = float(torch.abs(ROWS).sum(1).max() ** 2) / 0.5 + 0.1 * 12
+"""Of `loss_at` w.r.t. l_inf."""
 
 
 def loss_at(x):
@@ -57,7 +59,7 @@ def value_and_grad(x):
 class TestSteps:
     @pytest.mark.parametrize("L", [None, 30.0, 0.3])  # the last is too small
     @pytest.mark.parametrize("p", [2.0, 3.0, math.inf])
-    @pytest.mark.parametrize("method", BLACK_BOXES)
+    @pytest.mark.parametrize("method", BLACK_BOX)
     def test_the_optimizers_steps_are_the_cores_bit_for_bit(self, method, p, L):
         """Whatever the shapes and groups: one vector, one norm."""
         parameters, optimizer, closure = fresh(((3, 2), (), (5,)), p=p, L=L, **settings(method))
@@ -92,6 +94,18 @@ class TestSteps:
             before = len(seen)
             assert optimizer.step(counting) is seen[before]
         assert optimizer.nfev == len(seen)
+
+    @pytest.mark.parametrize(("L", "most"), [(SMOOTHNESS, 0), (None, 5)], ids=["declared", "found"])
+    def test_a_step_is_one_closure_after_the_first(self, L, most):
+        """An L that is found may ask for some more.  Mutation: `method="hasd-paper"`."""
+        _, optimizer, closure = fresh(L=L)
+        optimizer.step(closure)
+        first = optimizer.nfev
+        for _ in range(50):
+            optimizer.step(closure)
+            assert optimizer.status == ""
+        assert 2 <= first <= 2 + most
+        assert 50 <= optimizer.nfev - first <= 50 + most
 
     def test_parameters_hold_x_and_the_loss_falls(self):
         parameters, optimizer, closure = fresh(p=2.0, method="hasd-qn")
@@ -165,7 +179,7 @@ class TestBound:
 
 
 class TestStateDict:
-    @pytest.mark.parametrize("method", BLACK_BOXES)
+    @pytest.mark.parametrize("method", BLACK_BOX)
     @pytest.mark.parametrize("at", [1, 7])
     def test_a_round_trip_through_a_file_changes_no_bit(self, method, at):
         parameters, optimizer, closure = fresh(p=3.0, **settings(method))
@@ -318,21 +332,21 @@ class TestParameters:
 
 class TestFaults:
     def test_a_closure_that_raises_leaves_the_parameters_at_x(self):
+        """In the first step at its second call, and in a later one at its only call."""
         parameters, optimizer, closure = fresh()
-        optimizer.step(closure)
-        x, calls = joined(parameters).clone(), []
+        for calls in (2, 1):
+            x, left = joined(parameters).clone(), iter(range(calls - 1))
 
-        def failing():
-            calls.append(None)
-            if len(calls) == 2:
-                raise RuntimeError("no more")
-            return closure()
+            def failing(left=left):
+                if next(left, None) is None:
+                    raise RuntimeError("no more")
+                return closure()
 
-        with pytest.raises(RuntimeError, match="no more"):
-            optimizer.step(failing)
-        assert torch.equal(joined(parameters), x)
-        optimizer.step(closure)
-        assert not torch.equal(joined(parameters), x)
+            with pytest.raises(RuntimeError, match="no more"):
+                optimizer.step(failing)
+            assert torch.equal(joined(parameters), x)
+            optimizer.step(closure)
+            assert not torch.equal(joined(parameters), x)
 
     def test_a_minimum_is_not_left(self):
         x = torch.ones(3, dtype=torch.float64, requires_grad=True)
@@ -340,6 +354,18 @@ class TestFaults:
         optimizer.step(closure_for(optimizer, [x], lambda x: torch.sum((x - 1) ** 2)))
         assert torch.equal(x, torch.ones(3, dtype=torch.float64)) and "Converged" in optimizer.status
         assert optimizer.step(closure_for(optimizer, [x], lambda x: torch.sum((x - 1) ** 2))).item() == 0.0
+
+    def test_parameters_end_where_a_gradient_was_zero(self):
+        """Mutation: the parameters left at x, of which the gradient's point y is ahead."""
+        x = torch.full((2,), 3.0, dtype=torch.float64, requires_grad=True)
+        optimizer = HASD([x], p=2.0, L=5.0)
+        closure = closure_for(optimizer, [x], lambda x: torch.sum(torch.relu(x - 1.0) ** 2))
+        values = []
+        while optimizer.status == "":
+            optimizer.step(closure)
+            values.append(closure().item())
+        assert "Converged" in optimizer.status and optimizer.grad_norm == 0.0
+        assert values[-2] > values[-1] == 0.0
 
     def test_a_loss_that_is_not_finite_moves_nothing_and_is_told_by_status(self):
         x = torch.zeros(3, dtype=torch.float64, requires_grad=True)

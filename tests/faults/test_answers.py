@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 import hasd
-from support import BAD_VALUES
+from support import BAD_VALUES, BLACK_BOX
 
-BLACK_BOX = [name for name in hasd.method_names() if name not in ("hasd-subspace", "hasd-cg")]  # they need an objective
 every_black_box = pytest.mark.parametrize("method", BLACK_BOX)
 every_method = pytest.mark.parametrize("method", hasd.method_names())
 declared_and_not = pytest.mark.parametrize("L", [None, 30.0], ids=["backtracked", "declared"])

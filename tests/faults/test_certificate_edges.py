@@ -59,7 +59,7 @@ def test_differences_are_as_noisy_as_their_shortest_step_makes_them():
     )
 
 
-@pytest.mark.parametrize("method", ["hasd", "hasd-qn", "hasd-subspace"])
+@pytest.mark.parametrize("method", ["hasd", "hasd-qn", "hasd-subspace", "hasd-newton"])
 def test_a_mu_above_the_ridge_needs_the_gradient_at_x_itself(method):
     """Nearly dependent rows, whose image rounding moves by more than the data's least singular value."""
     for seed in range(10):

@@ -19,11 +19,11 @@ from hasd._run import job as same_run
 from hasd.methods.agd import AGD
 from hasd.methods.base import advance, first_state
 from hasd.objectives import LeastSquares, Logistic, LogSumExp, Power, Quadratic, SymmetricSoftmax
+from support import BLACK_BOX, STRUCTURED
 
 RNG = np.random.default_rng(2)
 A, RIGHT = RNG.standard_normal((80, 12)), RNG.standard_normal(80)
 H = A.T @ A / 80
-BLACK_BOXES = [name for name in hasd.method_names() if name not in ("hasd-subspace", "hasd-cg")]
 OBJECTIVES = {
     "log-sum-exp": LogSumExp(A, RIGHT, alpha=0.1, ridge=0.01),
     "softmax": SymmetricSoftmax(A, RIGHT, alpha=0.1),
@@ -62,7 +62,7 @@ def options(method):
 class TestGoingOn:
     @pytest.mark.parametrize("L", [None, 30.0, 3.0])
     @pytest.mark.parametrize("p", [2.0, 3.0, np.inf])
-    @pytest.mark.parametrize("method", BLACK_BOXES)
+    @pytest.mark.parametrize("method", BLACK_BOX)
     def test_runs_of_black_boxes_resume_bit_for_bit(self, method, p, L, tmp_path):
         common = {"jac": True, "method": method, "p": p, "L": L, "tol": 1e-10, **options(method)}
         whole = hasd.minimize(smooth, np.ones(12), maxiter=40, **common)
@@ -72,7 +72,7 @@ class TestGoingOn:
             same(whole, hasd.minimize(smooth, np.ones(12), maxiter=40, resume=path, **common))
             same(whole, hasd.minimize(smooth, np.ones(12), maxiter=40, resume=part.state, **common), counts=False)
 
-    @pytest.mark.parametrize("method", ["auto", "hasd-subspace", "hasd-qn", "hasd-cg", "hasd"])
+    @pytest.mark.parametrize("method", ["auto", "hasd-subspace", "hasd-qn", "hasd-newton", "hasd-cg", "hasd"])
     @pytest.mark.parametrize("name", OBJECTIVES)
     def test_runs_of_objectives_resume_bit_for_bit(self, name, method, tmp_path):
         f, path = OBJECTIVES[name], tmp_path / "run.npz"
@@ -325,7 +325,7 @@ class TestInterrupt:
 
     @pytest.mark.parametrize("method", hasd.method_names())
     def test_an_interrupt_on_request_returns_a_point_no_worse_than_x0(self, method):
-        objective = method in ("hasd-subspace", "hasd-cg")
+        objective = method in STRUCTURED
         f = OBJECTIVES["squares"]
         fun = f.value_and_grad if objective else smooth
         start = fun(np.ones(12))[0]

@@ -121,12 +121,13 @@ def test_three_spawned_processes_give_the_serial_bits():
     """Fresh interpreters, three at once: the bits of this one.  What is sent there can be pickled."""
     names = [*SOLVERS, *(f"{method}: logistic" for method in METHODS), *(f"{method}: sparse" for method in METHODS)]
     f = runs.functions()["power"]
+    several = ("hasd", "hasd-subspace", "hasd-newton", "hasd-qn")
     with ProcessPoolExecutor(3, mp_context=get_context("spawn")) as pool:
         parts = list(pool.map(runs.digests, [names[k::3] for k in range(3)]))
-        sent = [pool.submit(runs.minimized, f, method) for method in ("hasd", "hasd-subspace", "hasd-qn")]
+        sent = [pool.submit(runs.minimized, f, method) for method in several]
         back = [runs.digest(future.result()) for future in sent]
     assert parts[0] | parts[1] | parts[2] == runs.digests(names)
-    assert back == [runs.digest(runs.minimized(f, method)) for method in ("hasd", "hasd-subspace", "hasd-qn")]
+    assert back == [runs.digest(runs.minimized(f, method)) for method in several]
 
 
 # What belongs to the caller: floating-point errors, warnings, BLAS.

@@ -7,9 +7,9 @@ import pytest
 
 import hasd
 from hasd.objectives import LeastSquares, LogSumExp, Quadratic
-from support import NORMS
+from support import BLACK_BOX, NORMS
 
-BLACK_BOXES = [name for name in hasd.method_names() if name not in ("hasd-subspace", "hasd-cg", "hasd-restart")]
+BLACK_BOXES = [name for name in BLACK_BOX if name != "hasd-restart"]
 RNG = np.random.default_rng(4)
 A, RIGHT = RNG.standard_normal((40, 6)), RNG.standard_normal(40)
 SENTENCE = re.compile(

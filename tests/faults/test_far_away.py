@@ -5,15 +5,15 @@ import pytest
 
 import hasd
 from hasd.objectives import LeastSquares
+from support import BLACK_BOX
 
 UNBOUNDED = hasd.Status.UNBOUNDED.code
-BLACK_BOX = [name for name in hasd.method_names() if name not in ("hasd-subspace", "hasd-cg")]  # they need an objective
 every_black_box = pytest.mark.parametrize("method", BLACK_BOX)
 A, B = np.random.default_rng(0).standard_normal((20, 4)), np.ones(20)
 BEST = LeastSquares(A, B)(np.linalg.lstsq(A, B, rcond=None)[0])
 
 
-@pytest.mark.parametrize("method", ["auto", "hasd-qn", "hasd-subspace", "hasd-cg"])
+@pytest.mark.parametrize("method", ["auto", "hasd-qn", "hasd-subspace", "hasd-newton", "hasd-cg"])
 @pytest.mark.parametrize("size", [1e-120, 1e-60, 1e-20, 1.0, 1e20, 1e60])
 def test_least_squares_with_data_of_any_size_are_solved(method, size):
     """The minimiser is 1/size away from x0 = 0."""

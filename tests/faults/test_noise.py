@@ -4,10 +4,8 @@ import numpy as np
 import pytest
 
 import hasd
+from support import BLACK_BOX
 
-BLACK_BOX = tuple(
-    name for name in hasd.method_names() if name not in ("hasd-subspace", "hasd-cg")
-)  # they need an objective
 every_black_box = pytest.mark.parametrize("method", BLACK_BOX)
 declared_and_not = pytest.mark.parametrize("L", [None, 30.0], ids=["backtracked", "declared"])
 

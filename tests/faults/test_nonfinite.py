@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 import hasd
-from support import declared_and_not
+from support import BLACK_BOX, declared_and_not
 
-BLACK_BOX = [name for name in hasd.method_names() if name not in ("hasd-subspace", "hasd-cg")]  # they need an objective
 every_method = pytest.mark.parametrize("method", BLACK_BOX)
 
 CURVATURE = np.geomspace(0.05, 5.0, 6)

@@ -125,7 +125,7 @@ class TestItsOwnFunction:
     def test_a_run_that_ended_at_a_minimum_of_zero_may_be_resumed(self, start, tmp_path):
         wide = np.random.default_rng(0).standard_normal((80, 60))
         f, path, x0 = LeastSquares(wide, wide @ np.ones(60)), tmp_path / "run.npz", np.full(60, start)
-        for method in ("auto", "hasd-subspace", "hasd-qn", "hasd-cg"):
+        for method in ("auto", "hasd-subspace", "hasd-qn", "hasd-newton", "hasd-cg"):
             done = hasd.minimize(f, x0, tol=1e-12, method=method, checkpoint=path)
             again = hasd.minimize(f, x0, tol=1e-12, method=method, resume=path)
             assert np.array_equal(done.x, again.x)

@@ -158,7 +158,7 @@ def test_a_quadratic_whose_terms_cancel_has_a_gap_that_covers_the_true_one(metho
     assert res.certificate.gap(away * (1.0 + 1e-15)) >= value(res.x) - value(minimiser)
 
 
-@pytest.mark.parametrize("method", ["hasd", "agd", "hasd-qn", "hasd-cg", "hasd-subspace"])
+@pytest.mark.parametrize("method", ["hasd", "agd", "hasd-qn", "hasd-cg", "hasd-subspace", "hasd-newton"])
 def test_a_radius_that_the_run_contradicts_is_refused_with_the_smallest_one_it_allows(method):
     f = Quadratic(np.diag([1.0, 4.0]), [-5.0, 0.0])  # its minimiser is at distance 5
     res = hasd.minimize(f, np.zeros(2), method=method)
@@ -234,3 +234,19 @@ def test_gradients_of_parts_that_cancel_are_charged():
     best = sum(map(mul, exact_A, exact_b)) / sum(map(mul, exact_A, exact_A))
     gap = sum(a * a for a in exact_A) * (Fraction(float(res.x[0])) - best) ** 2 / 2
     assert res.gap >= gap
+
+
+def test_one_evaluation_of_a_callable_certifies_nothing_in_the_trace():
+    """What its value is made of is unknown until a second point shows curvature: terms of 1e6 may have cancelled.
+
+    Mutation: bounds that do not wait for the second point.
+    """
+    t = 1e8
+
+    def bowl(x):  # 1/2 (x - t)^2 with its square multiplied out, rounded to multiples of 2 or so
+        return float(0.5 * x[0] * x[0] - t * x[0] + 0.5 * t * t), x - t
+
+    x0 = np.array([t - 3e-8])
+    res = hasd.minimize(bowl, x0, jac=True, method="hasd-qn", radius=1e-7, tol=0.0, maxiter=5)
+    assert res.trace["lower"][0] == -math.inf
+    assert np.all(res.trace["lower"] <= 0.0)

@@ -7,8 +7,8 @@ import pytest
 
 import hasd
 from hasd import objectives
+from support import STRUCTURED
 
-STRUCTURED = ("hasd-subspace", "hasd-cg")  # need an objective
 BLACK_BOX = tuple(name for name in hasd.method_names() if name not in STRUCTURED)
 every_black_box = pytest.mark.parametrize("method", ["auto", *BLACK_BOX])
 every_method = pytest.mark.parametrize("method", ["auto", *hasd.method_names()])

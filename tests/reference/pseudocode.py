@@ -87,26 +87,71 @@ def algorithm_2(f, grad, x0, L, mu, p, G_hat, K):
         x = last["x"]
 
 
-def tight_form(f, grad, x0, L, p, T, rhos, mu=0.0):
-    """Section 3 of our notes with the rhos given: the cut at y, strong convexity in the cuts."""
-    x, A, cuts, v = x0, 0.0, [], x0
-    for t in range(T):
+def strong_psi_minimum(cuts, x0, mu):
+    """argmin and min of 1/2||x - x0||^2 + sum a_i [f_i + <g_i, x - y_i> + mu/2 ||x - y_i||^2], from the whole list."""
+    A = sum(a for a, _, _, _ in cuts)
+    v = (x0 + sum((a * (mu * y - g) for a, y, _, g in cuts), np.zeros_like(x0))) / (1.0 + mu * A)
+    value = 0.5 * np.dot(v - x0, v - x0)
+    value += sum(a * (f + np.dot(g, v - y) + 0.5 * mu * np.dot(v - y, v - y)) for a, y, f, g in cuts)
+    return v, float(value)
+
+
+def optimised_form(f, grad, x0, L, p, T, mu=0.0, beta=0.0, exact=True):
+    """Section 6 of our notes, steps 1 to 5; gamma = min(1, r^2/s^2), or with `exact` as much as the slack allows."""
+    x, U, A, cuts, s = x0, 0.0, 0.0, [], None
+    for _ in range(T):
+        v, psi = strong_psi_minimum(cuts, x0, mu)
         kappa = 1.0 + mu * A
-        c = L * rhos[t]
-        # c a^2 = (A + a)(1 + mu (A + a))
-        a = max(np.roots([c - mu, -(1.0 + 2.0 * mu * A), -A * (1.0 + mu * A)]).real)
-        kappa_next = kappa + mu * a
-        y = (A * kappa_next * x + a * kappa * v) / (A * kappa_next + a * kappa)
+        s = 1.0 / np.sqrt(ratio(grad(x0), p)) if s is None else s
+        c = max(L / s**2, 1.1 * (1.0 + beta) * mu)
+        # 1.  c a'^2 = (kappa + mu a') (p* A + (1 + beta) a')
+        linear = -(kappa * (1.0 + beta) + mu * dual(p) * A)
+        a = max(np.roots([c - (1.0 + beta) * mu, linear, -kappa * dual(p) * A]).real)
+        # 2.
+        b = a * kappa / (kappa + mu * a)
+        y = (A * x + b * v) / (A + b)
         g = grad(y)
-        x = y - 2.0 * (y - steepest_step(y, g, L, p))  # step 1/L, not 1/(2L)
-        A += a
+        N, n = norm(g, dual(p)), norm(g, 2.0)
+        # 3.
+        gamma = min(1.0, (N / n) ** 2 * c / L)
+        if exact and A > 0.0:
+            q = A * (U - f(y) - np.dot(g, x - y)) + (A + (1.0 + beta) * b) * N**2 / (2.0 * L)
+            q += 0.5 * b * mu * np.dot(v - y, v - y)
+            W = (a * n) ** 2 / (kappa + mu * a)
+            gamma = max(gamma, min(1.0, (q + np.sqrt(max(0.0, q * q + 2.0 * (psi - A * U) * W))) / W))
+        a = gamma * a * kappa / (kappa + mu * a * (1.0 - gamma))
+        # 4.
+        new = y - 2.0 * (y - steepest_step(y, g, L, p))  # a step of 1/L, not of 1/(2L)
+        x = ((1.0 - gamma) * A * x + (gamma * A + a) * new) / (A + a)
+        U = ((1.0 - gamma) * A * U + (gamma * A + a) * (f(y) - N**2 / (2.0 * L))) / (A + a)
+        # 5.
         cuts.append((a, y, f(y), g))
-        # argmin and min of 1/2||x - x0||^2 + sum a_i [f_i + <g_i, x - y_i> + mu/2 ||x - y_i||^2]
-        v = (x0 + sum(a_i * (mu * y_i - g_i) for a_i, y_i, _, g_i in cuts)) / (1.0 + mu * A)
-        psi = 0.5 * np.dot(v - x0, v - x0) + sum(
-            a_i * (f_i + np.dot(g_i, v - y_i) + 0.5 * mu * np.dot(v - y_i, v - y_i)) for a_i, y_i, f_i, g_i in cuts
-        )
-        yield {"x": x, "v": v, "A": A, "a": a, "psi": float(psi)}
+        A, s = A + a, N / n
+        v, psi = strong_psi_minimum(cuts, x0, mu)
+        yield {"x": x, "v": v, "A": A, "a": a, "psi": psi, "U": U, "y": y, "gamma": gamma}
+
+
+def optimised_gradient(grad, x0, L, T):
+    """OGM (Drori & Teboulle 2014; Kim & Fessler 2016), without the change of its last step: its gradient points."""
+    x, y, theta = x0, x0, 1.0
+    for _ in range(T):
+        yield x
+        new = x - grad(x) / L
+        theta_new = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * theta**2))
+        x = new + (theta - 1.0) / theta_new * (new - y) + theta / theta_new * (new - x)
+        y, theta = new, theta_new
+
+
+def strongly_convex_optimised_gradient(grad, x0, L, mu, T):
+    """SC-OGM (Park, Park & Ryu 2023): its gradient points."""
+    condition = L / mu
+    share = (np.sqrt(8.0 * condition + 1.0) + 3.0) / (2.0 * condition - 2.0)
+    x, y = x0, x0
+    for _ in range(T):
+        yield x
+        new = x - grad(x) / L
+        x = new + (new - y) / (2.0 * share + 1.0) + (new - x) / (2.0 * share + 1.0)
+        y = new
 
 
 def accelerated_gradient(grad, x0, L, T):

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from hasd.methods import hasd as tight
+from hasd import theory
 from hasd.methods import hasd_paper
 from support import diagonal, every_norm, every_problem, log_sum_exp, run
 
@@ -28,9 +28,9 @@ def test_paper_weights_grow_with_the_gain(known, p, constant):
 
 @every_norm
 @every_problem
-def test_tight_weights_grow_with_the_gain(known, p):
-    """A_{t+1} = L rho a^2 with rho r^2 <= 2 gives sqrt(A_T) >= G T/(2 sqrt(2 L))."""
-    for weight, bound in growth(run(known(), "hasd", p, 60), 2 * math.sqrt(2)):
+def test_weights_of_lemma_2s_printed_rule_grow_faster(known, p):
+    """a^2 = (A_t + A_{t+1})/(18 L rho) gives 6 sqrt(2) in place of 12."""
+    for weight, bound in growth(run(known(), "hasd-paper", p, 60, weights="lemma"), theory.GROWTH_LEMMA2):
         assert weight >= bound * (1 - 1e-12)
 
 
@@ -43,12 +43,8 @@ def test_gain_is_the_one_at_the_stated_point():
             assert state.gain == pytest.approx(np.abs(g).sum() / np.linalg.norm(g), rel=1e-12)
 
 
-def test_mutation_of_18_to_80_breaks_the_growth(monkeypatch):
+@pytest.mark.parametrize(("rule", "constant"), [("algorithm", theory.GROWTH), ("lemma", theory.GROWTH_LEMMA2)])
+def test_mutation_of_18_to_80_breaks_the_growth(monkeypatch, rule, constant):
     monkeypatch.setattr(hasd_paper, "CONSTANT", 80.0)
-    assert any(weight < bound for weight, bound in growth(run(diagonal(), "hasd-paper", 2.0, 60), 12.0))
-
-
-def test_mutation_of_the_window_to_4_8_breaks_the_tight_growth(monkeypatch):
-    monkeypatch.setattr(tight, "WINDOW", (4.0, 8.0))
-    monkeypatch.setattr(tight, "AIM", 6.0)
-    assert any(weight < bound for weight, bound in growth(run(diagonal(), "hasd", 2.0, 60), 2 * math.sqrt(2)))
+    states = run(diagonal(), "hasd-paper", 2.0, 60, weights=rule)
+    assert any(weight < bound for weight, bound in growth(states, constant))

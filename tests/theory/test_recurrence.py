@@ -3,18 +3,20 @@
 import numpy as np
 import pytest
 
+from hasd import theory
 from hasd.methods import hasd_paper
 from reference.pseudocode import psi_minimum
 from support import allowance, diagonal, every_norm, every_problem, log_sum_exp, run
 
 
-def recurrence(known, states):
-    """(A_t f(x_t) + B_t, psi*_t) for every t, from the definitions."""
+def recurrence(known, states, rule="algorithm"):
+    """(A_t f(x_t) + B_t, psi*_t) for every t, from the definitions; by Lemma 2's printed rule, B sums a, not A."""
     cuts, B, previous = [], 0.0, 0.0
     for state in states[1:]:
         f, g = known.f.value_and_grad(state.x)
         cuts.append((state.weight - previous, state.x, f, g))
-        B += state.weight * state.grad_norm**2 / (18 * state.L)
+        weight = state.weight if rule == "algorithm" else state.weight - previous
+        B += theory.slack_from_gradient(state.L, weight, state.grad_norm)
         previous = state.weight
         v, psi = psi_minimum(cuts, known.x0)
         np.testing.assert_allclose(state.estimate.v, v, rtol=0, atol=1e-9 * (1 + np.abs(v).max()))
@@ -25,26 +27,28 @@ def recurrence(known, states):
 @every_norm
 @every_problem
 @pytest.mark.parametrize("L", ["declared", None])
-def test_the_recurrence_holds_at_every_iterate(known, p, L):
+@pytest.mark.parametrize("rule", ["algorithm", "lemma"])
+def test_the_recurrence_holds_at_every_iterate(known, p, L, rule):
     known = known()
-    for left, right in recurrence(known, run(known, "hasd-paper", p, 60, L=L)):
+    for left, right in recurrence(known, run(known, "hasd-paper", p, 60, L=L, weights=rule), rule):
         assert left <= right + allowance(left, right)
 
 
 @every_norm
-def test_the_recurrence_holds_with_the_cold_bisection(p):
+@pytest.mark.parametrize("rule", ["algorithm", "lemma"])
+def test_the_recurrence_holds_with_the_cold_bisection(p, rule):
     known = log_sum_exp()
-    for left, right in recurrence(known, run(known, "hasd-paper", p, 25, search="bisect")):
+    for left, right in recurrence(known, run(known, "hasd-paper", p, 25, search="bisect", weights=rule), rule):
         assert left <= right + allowance(left, right)
 
 
 @pytest.mark.parametrize("p", [2.0, np.inf])
-def test_mutation_of_18_to_0_4_breaks_the_recurrence(monkeypatch, p):
+@pytest.mark.parametrize("rule", ["algorithm", "lemma"])
+def test_mutation_of_18_to_0_4_breaks_the_recurrence(monkeypatch, p, rule):
     monkeypatch.setattr(hasd_paper, "CONSTANT", 0.4)
     known = diagonal()
-    assert any(
-        left > right + allowance(left, right) for left, right in recurrence(known, run(known, "hasd-paper", p, 60))
-    )
+    states = run(known, "hasd-paper", p, 60, weights=rule)
+    assert any(left > right + allowance(left, right) for left, right in recurrence(known, states, rule))
 
 
 @every_norm

@@ -1,6 +1,7 @@
 """Algorithm 2: the gap halves with every restart, under the paper's period, ours, and the certified rule."""
 
 import itertools
+import math
 
 import numpy as np
 import pytest
@@ -61,8 +62,9 @@ def test_certificates_of_past_epochs_stay_true(p):
         known.f, known.x0, method="hasd-restart", p=p, L=known.L(p), mu=known.mu, inner="hasd", tol=0, maxiter=600
     )
     assert res.state.epoch >= 2
-    assert res.fun - known.f_star <= res.certificate.gap(known.R)
-    assert res.fun - known.f_star <= res.gap
+    known_to = 4 * math.ulp(known.f_star)  # the test's own f* is a rounded number
+    assert res.fun - known.f_star <= res.certificate.gap(known.R) + known_to
+    assert res.fun - known.f_star <= res.gap + known_to
     assert res.certificate.gap(known.R) <= 1e-3 * (known.f(known.x0) - known.f_star)
 
 

@@ -1,36 +1,29 @@
-"""Our sharper forms: the first step counted double, slack from steps, gradient norms and restarts of the tight form."""
+"""Our sharper forms: the first step counted double, slack from steps, gradient norms and restarts of the new form."""
 
 import itertools
-import math
 
 import numpy as np
 import pytest
 
 import hasd
 from hasd import Lp, theory
-from hasd.methods import hasd as tight
-from support import allowance, diagonal, every_norm, every_problem, log_sum_exp, run, strongly_convex
+from support import Known, allowance, diagonal, every_norm, every_problem, log_sum_exp, run, strongly_convex
 
 
 @every_norm
 @every_problem
 def test_first_step_counts_double(known, p):
     known = known()
-    for method, bound, weight in (
-        ("hasd-paper", theory.main_bound, theory.weight_bound),
-        ("hasd", theory.tight_bound, theory.tight_weight_bound),
-    ):
-        extra = {"window": 2.0} if method == "hasd" else {}
-        total = 0.0
-        states = run(known, method, p, 60)
-        first = states[1].gain
-        for state in states[1:]:
-            total += state.gain
-            T = state.iteration
-            G = total / T
-            assert state.weight >= weight(known.L(p), G, T, first_gain=first, **extra) * (1 - 1e-9)
-            gap = known.f(state.x) - known.f_star
-            assert gap <= bound(known.L(p), known.R, G, T, first_gain=first, **extra) + allowance(known.f_star)
+    total = 0.0
+    states = run(known, "hasd-paper", p, 60)
+    first = states[1].gain
+    for state in states[1:]:
+        total += state.gain
+        T = state.iteration
+        G = total / T
+        assert state.weight >= theory.weight_bound(known.L(p), G, T, first_gain=first) * (1 - 1e-9)
+        gap = known.f(state.x) - known.f_star
+        assert gap <= theory.main_bound(known.L(p), known.R, G, T, first_gain=first) + allowance(known.f_star)
 
 
 @every_norm
@@ -64,50 +57,22 @@ def test_symmetric_softmax_attains_the_largest_gain(p):
 
 @every_norm
 @strongly_convex
-def test_one_tight_restart_period_halves_the_gap(known, p):
+def test_one_restart_period_of_the_optimised_form_halves_the_gap(known, p):
     known = known()
-    T = theory.tight_restart_period(known.L(p), known.mu, 1.0, window=2.0)
+    T = theory.optimised_restart_period(known.L(p), known.mu, p, 1.0)
     last = run(known, "hasd", p, T)[-1]
     assert known.f(last.x) - known.f_star <= 0.5 * (known.f(known.x0) - known.f_star) + 1e-12
 
 
 @every_norm
 @every_problem
-def test_the_last_gradient_of_the_tight_form_is_within_eps_after_its_T(known, p):
+def test_the_last_gradient_of_the_optimised_form_is_within_eps_after_its_T(known, p):
     known = known()
     L = known.L(p)
     eps = 0.2 * Lp(p).dual_norm(known.f.value_and_grad(known.x0)[1])
-    T = theory.tight_gradient_norm_iterations(L, known.R, 1.0, eps, window=2.0)
+    T = theory.optimised_gradient_norm_iterations(L, known.R, p, 1.0, eps)
     last = run(known, "hasd", p, min(T, 3000))[-1]
     assert Lp(p).dual_norm(known.f.value_and_grad(last.x)[1]) <= eps
-
-
-@every_norm
-@every_problem
-def test_the_best_coupling_gradient_of_the_tight_form_is_within_eps(monkeypatch, known, p):
-    """rho kept twice too large leaves slack in psi*, which bounds the smallest gradient at the y_t."""
-    monkeypatch.setattr(tight, "WINDOW", (2.0, 4.0))
-    monkeypatch.setattr(tight, "AIM", 2.4)
-    known = known()
-    L = known.L(p)
-    eps = 0.1 * Lp(p).dual_norm(known.f.value_and_grad(known.x0)[1])
-    T = theory.tight_gradient_norm_iterations_best(L, known.R, 1.0, eps, window=2.0)
-    states = run(known, "hasd", p, min(T, 2000))
-    assert min(state.grad_norm for state in states[1:]) <= eps
-
-
-@every_norm
-@strongly_convex
-def test_weights_and_gaps_with_mu_keep_the_strong_bounds(known, p):
-    known = known()
-    L, mu = known.L(p), known.mu
-    for state in run(known, "hasd", p, 100, mu=mu)[1:]:
-        T = state.iteration
-        assert state.weight >= theory.strong_weight_bound(L, mu, 1.0, T, window=2.0) * (1 - 1e-9)
-        gap = known.f(state.x) - known.f_star
-        assert gap <= theory.strong_bound(L, mu, known.R, 1.0, T, window=2.0) + allowance(known.f_star)
-        g = np.linalg.norm(known.f.value_and_grad(state.x)[1])
-        assert gap <= theory.strong_gap_from_gradient(mu, g) + allowance(known.f_star)
 
 
 @every_norm
@@ -142,17 +107,12 @@ def test_certificate_function_agrees_with_the_run():
     )
 
 
-def test_mutation_weights_short_of_the_first_gain_break_the_sharpened_growth(monkeypatch):
-    """With rho at the window's far end from the start, the doubled first step is no longer there."""
-    monkeypatch.setattr(tight, "WINDOW", (2.5, 3.0))
-    monkeypatch.setattr(tight, "AIM", 2.7)
-    known = diagonal()
-    states = run(known, "hasd", 2.0, 20)
-    assert any(
-        state.weight < theory.tight_weight_bound(known.L(2.0), 1.0, state.iteration, window=2.0, first_gain=1.0)
-        for state in states[1:]
-    )
-    assert math.isfinite(states[-1].weight)
+def test_mutation_a_quarter_of_the_restart_period_does_not_halve():
+    """Started along the flattest axis, a quarter of the period is not enough: the count is not idle."""
+    f = hasd.objectives.Quadratic(np.diag([4.0, 1e-3]))
+    T = theory.optimised_restart_period(4.0, 1e-3, 2.0, 1.0)
+    states = run(Known("flat axis", f, np.array([0.0, 1.0]), np.zeros(2), 0.0), "hasd", 2.0, T, L=4.0)
+    assert f(states[T].x) <= 0.5 * f(states[0].x) < f(states[T // 4].x)
 
 
 def test_mutation_without_L_in_the_slack_it_does_not_fit():

@@ -80,7 +80,7 @@ class TestSmoothnessTooSmall:
 class TestCharge:
     """How much of a gap is rounding, and radii that the run contradicts."""
 
-    @pytest.mark.parametrize("method", ["hasd", "agd", "hasd-qn", "hasd-subspace"])
+    @pytest.mark.parametrize("method", ["hasd", "agd", "hasd-qn", "hasd-subspace", "hasd-newton"])
     def test_the_charge_is_a_part_of_the_gap(self, method):
         known = log_sum_exp()
         for maxiter in (1, 5, 50):
@@ -90,7 +90,7 @@ class TestCharge:
 
     def test_the_smallest_radius_that_the_run_allows_is_allowed(self):
         known = quadratic()
-        certificate = hasd.minimize(known.f, known.x0, method="hasd", p=2, tol=1e-9).certificate
+        certificate = hasd.minimize(known.f, known.x0, method="hasd", p=2, tol=1e-9, restart=False).certificate
         with pytest.raises(
             ValueError, match=r"contradicted by the run.* smallest radius that the run allows is"
         ) as error:

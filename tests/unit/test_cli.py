@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import subprocess
 import sys
 from concurrent.futures.process import BrokenProcessPool
@@ -32,7 +33,7 @@ def test_help_names_every_experiment(capsys):
         cli.main(["reproduce", "--help"])
     assert end.value.code == 0
     text = capsys.readouterr().out
-    assert all(name in text for name in ("figure", "softmax", "search", "restart", "gradnorm", "all"))
+    assert all(name in text for name in ("dimension", "figure", "softmax", "search", "restart", "gradnorm", "all"))
 
 
 @pytest.mark.parametrize(
@@ -48,6 +49,20 @@ def test_help_names_every_experiment(capsys):
         (("reproduce", "softmax", "--n", "5"), "unrecognized arguments: --n 5"),
         (("reproduce", "figure", "--n", "9" * 30), "argument --n: must be at most 1000000000, got '999"),
         (("reproduce", "figure", "--out", ""), "argument --out: must name a folder, got ''"),
+        (
+            ("reproduce", "figure", "--p", "1.5"),
+            """argument --p: must be a number of at least 2, or "inf", got '1.5'""",
+        ),
+        (
+            ("reproduce", "softmax", "--p", "nan"),
+            """argument --p: must be a number of at least 2, or "inf", got 'nan'""",
+        ),
+        (
+            ("reproduce", "dimension", "--p", "two"),
+            """argument --p: must be a number of at least 2, or "inf", got 'two'""",
+        ),
+        (("reproduce", "dimension", "--d", "0"), "argument --d: must be a whole number of at least 1, got '0'"),
+        (("reproduce", "restart", "--p", "3"), "unrecognized arguments: --p 3"),
     ],
 )
 def test_wrong_usage_is_named(capsys, argv, message):
@@ -64,11 +79,18 @@ def test_reproduce_names_the_files_it_writes_into_a_new_folder(capsys, tmp_path)
     assert "3 iterations at most, seed 7" in (out / "report.md").read_text(encoding="utf-8")
 
 
-def test_sizes_without_a_minimiser_are_one_line_and_exit_1(capsys, tmp_path):
+def test_a_twin_without_minimiser_is_one_line_and_the_published_panels_are_written(capsys, tmp_path):
     argv = ["reproduce", "figure", "--quick", "--n", "4", "--d", "4", "--iterations", "1", "--jobs", "1"]
-    assert cli.main([*argv, "--out", str(tmp_path)]) == 1
+    assert cli.main([*argv, "--out", str(tmp_path)]) == 0
     lines = capsys.readouterr().err.splitlines()
-    assert len(lines) == 1 and lines[0].startswith("hasd: error: no minimiser was found with n = 4, d = 4")
+    assert len(lines) == 1 and lines[0].startswith("hasd: figure: the twin, the same A with random signs, is left out")
+    assert (tmp_path / "figure.png").exists() and "is left out" in (tmp_path / "report.md").read_text(encoding="utf-8")
+
+
+def test_sizes_that_cannot_be_are_one_line_and_exit_1(capsys, tmp_path):
+    argv = ["reproduce", "dimension", "--quick", "--n", "1", "--jobs", "1", "--out", str(tmp_path)]
+    assert cli.main(argv) == 1
+    assert capsys.readouterr().err == "hasd: error: a graph needs at least 2 nodes, got 1\n"
 
 
 def test_an_out_that_is_a_file_is_refused(capsys, tmp_path):
@@ -130,6 +152,22 @@ def test_options_reach_the_sizes():
     assert (sizes.n, sizes.symmetric, sizes.d) == (7, True, cli.EXPERIMENTS["figure"].quick.d)
     plain = cli._sizes(cli.EXPERIMENTS["figure"], cli.parser().parse_args(["reproduce", "figure"]))
     assert plain == cli.EXPERIMENTS["figure"].sizes
+
+
+@pytest.mark.parametrize(
+    ("argv", "expected"),
+    [
+        (("dimension", "--d", "1000", "--n", "200", "--p", "inf"), {"d": 1000, "n": 200, "p": math.inf}),
+        (("dimension",), {"d": 100_000, "n": 100_000, "p": None}),
+        (("softmax", "--p", "2.5", "--d", "30"), {"d": 30, "p": 2.5}),
+        (("softmax",), {"d": 1000, "p": None}),
+        (("figure", "--p", "4", "--n", "8", "--d", "3"), {"n": 8, "d": 3, "p": 4.0}),
+        (("figure",), {"p": math.inf}),
+    ],
+)
+def test_sizes_and_exponents_are_options(argv, expected):
+    sizes = cli._sizes(cli.EXPERIMENTS[argv[0]], cli.parser().parse_args(["reproduce", *argv]))
+    assert {name: getattr(sizes, name) for name in expected} == expected
 
 
 def test_the_command_runs_as_a_module():

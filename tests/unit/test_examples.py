@@ -70,6 +70,27 @@ def sensor_fit(page):
     assert page["bounded_squares"][0] / page["bounded_squares"][-1] < 2.0 * np.sqrt(size)
 
 
+def levelling(page):
+    fit, clean = page["fit"], page["clean"]
+    assert fit.success and fit.lower > 3.0 * page["TOLERANCE"]
+    assert page["share"] == pytest.approx(fit.fun, rel=1e-9)
+    assert page["name"](page["wrong"]) == page["name"](page["misread"]) and page["wrong"] == page["hinted"]
+    assert page["same"] and page["truth"][page["column"][page["BENCHMARK"]]] == page["KNOWN"]
+    for k, other in page["without"].items():
+        assert other.success and (other.lower > page["TOLERANCE"]) == (k != page["wrong"])
+    assert clean.fun <= page["TOLERANCE"] < np.abs(page["squares_residual"]).max()
+    assert page["constants"] == 1 and page["figures"] == 3
+    best = 1e3 * clean.fun
+    assert page["smooth"].success and page["smooth_lower"] <= best <= page["smooth_error"] + 1e-9
+    assert page["smooth_error"] - page["smooth_lower"] <= page["ACCURACY"] + 1e-9
+    for label, (res, errors) in page["runs"].items():
+        assert errors[-1] <= page["target"], label
+        assert "gap" not in res or (res.success and res.nfev > page["found"][label])
+    assert page["runs"]["hasd-qn"][0].method == "hasd-qn"
+    assert page["found"]["hasd, p=inf"] == min(page["found"].values())
+    assert page["radius"] > 100.0 * np.linalg.norm(page["smooth"].x - page["smooth"].x.mean())
+
+
 def colour_transfer(page):
     assert page["res"].success and 0.0 <= page["res"].gap < 1e-6
     assert page["marginal_error"] < 1e-13
@@ -88,6 +109,7 @@ def paper_figure(page):
 CLAIMS = {
     "plot_first_steps": first_steps,
     "plot_fir_filter": fir_filter,
+    "plot_levelling": pytest.param(levelling, marks=pytest.mark.slow),
     "plot_colour_transfer": pytest.param(colour_transfer, marks=pytest.mark.slow),
     "plot_minimax_polynomial": pytest.param(minimax_polynomial, marks=pytest.mark.slow),
     "plot_paper_figure": pytest.param(paper_figure, marks=pytest.mark.slow),

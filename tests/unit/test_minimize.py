@@ -385,7 +385,7 @@ class TestStates:
         assert len(states) == len(trace["fun"])
         for name in ("grad_norm", "weight", "psi", "rho", "theta", "gain", "trials"):
             np.testing.assert_array_equal([getattr(state, name) for state in states], trace[name])
-        np.testing.assert_array_equal([Bowl.value(state.x) for state in states], trace["fun"])
+        np.testing.assert_array_equal([Bowl.value(state.shown[0]) for state in states], trace["fun"])
 
     @every_method
     def test_states_are_frozen_and_never_change(self, method):

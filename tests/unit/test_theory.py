@@ -9,6 +9,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from hasd import theory
+from hasd._math.pair import damped_weight, planned_weight
 
 positive = st.floats(1e-3, 1e3)
 gain = st.floats(1.0, 30.0)
@@ -20,7 +21,8 @@ gains = st.lists(st.tuples(gain, unit), min_size=1, max_size=40)
 FUNCTIONS = {name: value for name, value in vars(theory).items() if inspect.isfunction(value)}
 GOOD = {
     **dict.fromkeys(("L", "R", "G", "A", "constant", "grad_norm", "step_norm", "window", "gap"), 1.0),
-    **dict.fromkeys(("weight_sum", "first_gain", "moved", "rho", "psi"), 1.0),
+    **dict.fromkeys(("Gamma", "guess", "gain"), 1.0),
+    **dict.fromkeys(("weight_sum", "first_gain", "moved", "psi", "U", "f", "slope"), 1.0),
     **{
         "T": 3,
         "t": 3,
@@ -28,20 +30,19 @@ GOOD = {
         "p": 3.0,
         "mu": 0.5,
         "eps": 0.1,
-        "slack": 2.0,
         "factor": 0.5,
         "as_printed": True,
     },
     "z": [1.0, 2.0],
 }
 BAD = {
-    **dict.fromkeys(("L", "A", "constant", "rho", "gap", "eps"), (0.0, -1.0, math.inf, math.nan)),
+    **dict.fromkeys(("L", "A", "constant", "gap", "eps", "Gamma"), (0.0, -1.0, math.inf, math.nan)),
     "mu": (-1.0, math.nan, math.inf),
     **dict.fromkeys(("R", "grad_norm", "step_norm", "weight_sum", "first_gain", "moved"), (-1.0, math.nan)),
-    **dict.fromkeys(("G", "window", "slack"), (0.5, math.inf, math.nan)),
+    **dict.fromkeys(("G", "window", "guess", "gain"), (0.5, math.inf, math.nan)),
     **dict.fromkeys(("T", "t", "d"), (0, -1, 1.5, math.nan)),
     "p": (1.9, math.nan),
-    "psi": (math.nan,),
+    **dict.fromkeys(("psi", "U", "f", "slope"), (math.nan, math.inf)),
     "factor": (0.0, 1.0),
     "z": ([0.0, 0.0], [math.nan, 1.0], [[1.0]]),
 }
@@ -67,8 +68,8 @@ def test_mu_above_l_is_refused():
     """L-smooth in l_p implies L-smooth in l_2."""
     with pytest.raises(ValueError, match="mu must not exceed L"):
         theory.restart_period(L=1.0, mu=2.0, G=1.0)
-    with pytest.raises(ValueError, match="mu must not exceed L rho"):
-        theory.strong_growth_factor(L=1.0, mu=0.5, rho=0.25)
+    with pytest.raises(ValueError, match="mu must not exceed L"):
+        theory.optimised_growth_factor(L=1.0, mu=2.0, p=2, guess=1.0, gain=1.0)
 
 
 @pytest.mark.parametrize("name", sorted(theory.__all__))
@@ -82,6 +83,7 @@ def test_constants_follow_from_one_another():
     assert pytest.approx(2.0 * math.sqrt(2 * theory.PROGRESS) * math.sqrt(2.0)) == theory.GROWTH
     assert theory.MAIN == theory.GROWTH**2 / 2
     assert theory.MAIN_LEMMA3 == theory.GROWTH_PAPER**2 / 2
+    assert pytest.approx(theory.GROWTH_LEMMA2**2 / 2) == theory.MAIN_LEMMA2
     assert theory.MAIN_PAPER == 2 * theory.MAIN_LEMMA3
     assert math.ceil(math.sqrt(4 * theory.MAIN)) == theory.RESTART
     assert math.sqrt(4 * theory.MAIN_PAPER) == theory.RESTART_PAPER
@@ -95,10 +97,14 @@ def test_constants_follow_from_one_another():
 
 @given(L=positive, R=positive, G=gain, T=count)
 def test_main_bounds_are_ordered(L, R, G, T):
-    """tight <= 72 <= 162 <= 324; a first gain helps; the certificate at the guaranteed weight is the bound."""
-    chain = [theory.main_bound(L, R, G, T, c) for c in (theory.MAIN, theory.MAIN_LEMMA3, theory.MAIN_PAPER)]
+    """2/p* <= 4 <= 36 <= 72 <= 162 <= 324; a first gain helps; the gap at the guaranteed weight is the bound."""
+    constants = (theory.MAIN, theory.MAIN_LEMMA3, theory.MAIN_PAPER)
+    chain = [theory.main_bound(L, R, G, T, constant) for constant in constants]
     assert chain == sorted(chain)
-    assert theory.tight_bound(L, R, G, T, window=4.0) <= chain[0]
+    best = [theory.optimised_bound(L, R, p, G, T) for p in (2.0, 3.0, math.inf)]
+    ladder = [*best, theory.tight_bound(L, R, G, T, window=2.0), theory.main_bound(L, R, G, T, theory.MAIN_LEMMA2)]
+    assert [*ladder, *chain] == sorted([*ladder, *chain])
+    assert best[0] == pytest.approx(L * R**2 / (G * T) ** 2) and best[2] == pytest.approx(2 * best[0])
     assert theory.main_bound(L, R, G, T, first_gain=1.0) < chain[0]
     assert theory.main_bound(L, R, G, T + 1) < chain[0]
     assert theory.certificate_gap(R, theory.weight_bound(L, G, T)) == pytest.approx(chain[0])
@@ -111,16 +117,16 @@ def test_iterations_invert_bounds(L, R, G, eps):
     """The bound is at most eps at T, and above it at T - 1."""
     pairs = [
         (theory.main_iterations(L, R, G, eps), lambda T: theory.main_bound(L, R, G, T), eps),
-        (theory.tight_iterations(L, R, G, eps, 2.0), lambda T: theory.tight_bound(L, R, G, T, 2.0), eps),
+        (theory.optimised_iterations(L, R, 3.0, G, eps), lambda T: theory.optimised_bound(L, R, 3.0, G, T), eps),
         (
             theory.gradient_norm_iterations(L, R, G, eps),
             lambda T: theory.main_bound(L, R, G, T),
             theory.gradient_norm_gap(L, eps),
         ),
         (
-            theory.tight_gradient_norm_iterations(L, R, G, eps, 2.0),
-            lambda T: theory.tight_bound(L, R, G, T, 2.0),
-            theory.gradient_norm_gap(L, eps),
+            theory.optimised_gradient_norm_iterations(L, R, 3.0, G, eps),
+            lambda T: theory.optimised_gradient_norm_bound(L, R, 3.0, theory.optimised_weight_bound(L, 3.0, G, T)),
+            eps,
         ),
     ]
     for T, bound, target in pairs:
@@ -141,17 +147,6 @@ def test_stops_match_the_iterations(L, R, G, eps):
     assert theory.gradient_norm_iterations_best(L, R, G, eps, theory.GRADIENT_BEST_PAPER) >= best
     last = theory.weight_bound(L, G, best)
     assert theory.gradient_norm_bound(L, R, last, total) <= eps * (1 + 1e-9)
-    assert theory.tight_gradient_norm_iterations_best(L, R, G, eps) <= best
-
-
-@given(slack=st.floats(1.1, 9.0), window=st.floats(1.0, 4.0), G=gain)
-def test_the_tight_best_gradient_count_is_enough_and_barely(slack, window, G):
-    """At its T the weights guaranteed under rho <= window k/r^2 bring the gradient to eps, and barely."""
-    L, R, eps = 2.0, 3.0, 1e-6
-    T = theory.tight_gradient_norm_iterations_best(L, R, G, eps, window, slack)
-    total = theory.tight_weight_bound(L, G, 1, window * slack) * T * (T + 1) * (2 * T + 1) / 6
-    last = theory.tight_weight_bound(L, G, T, window * slack)
-    assert 0.95 * eps <= theory.tight_gradient_norm_bound(L, R, last, (1 - 1 / slack) * total) <= eps
 
 
 @given(L=positive, R=positive, A=positive, extra=st.floats(0.0, 1e6))
@@ -160,16 +155,9 @@ def test_joint_gradient_bound_beats_both_stops(L, R, A, extra):
     joint = theory.gradient_norm_bound(L, R, A, A + extra)
     assert joint <= math.sqrt(L / A) * R * (1 + 1e-12)
     assert joint <= 3 * R * math.sqrt(L / (A + extra)) * (1 + 1e-12)
-    assert theory.tight_gradient_norm_bound(L, R, A, extra) <= math.sqrt(L / A) * R * (1 + 1e-12)
     assert theory.gradient_norm_bound(L, R, A, 0.0) == pytest.approx(math.sqrt(L / A) * R)
-    assert theory.tight_gradient_norm_bound(L, R, A, 0.0) == pytest.approx(math.sqrt(L / A) * R)
-
-
-@given(slack=st.floats(1.01, 20.0))
-def test_slack_two_is_best(slack):
-    """12 k^2/(k-1) is least at k = 2."""
-    best = theory.tight_gradient_norm_iterations_best
-    assert best(1.0, 1e6, 1.0, 1.0, slack=slack) >= best(1.0, 1e6, 1.0, 1.0, slack=2.0)
+    assert theory.optimised_gradient_norm_bound(L, R, math.inf, A) == pytest.approx(math.sqrt(L / A) * R)
+    assert theory.optimised_gradient_norm_bound(L, R, 2.0, A) == pytest.approx(math.sqrt(L / (2 * A)) * R)
 
 
 @given(L=positive, mu=st.floats(1e-4, 1.0), G=gain, gap=positive, eps=st.floats(1e-9, 1e3))
@@ -177,12 +165,10 @@ def test_restart_halves_and_counts(L, mu, G, gap, eps):
     """A period halves the gap, by the bound and by the certificate; K halvings suffice and K - 1 do not."""
     mu = mu * L
     R = math.sqrt(2 * gap / mu)
-    for T, bound in (
-        (theory.restart_period(L, mu, G), theory.main_bound),
-        (theory.tight_restart_period(L, mu, G), theory.tight_bound),
-    ):
-        assert bound(L, R, G, T) <= gap / 2 * (1 + 1e-9)
+    T = theory.optimised_restart_period(L, mu, 3.0, G)
+    assert theory.optimised_bound(L, R, 3.0, G, T) <= gap / 2 * (1 + 1e-9)
     T = theory.restart_period(L, mu, G)
+    assert theory.main_bound(L, R, G, T) <= gap / 2 * (1 + 1e-9)
     assert theory.restart_period(L, mu, G, theory.RESTART_PAPER) >= T
     assert theory.weight_bound(L, G, T) >= theory.restart_weight(mu) * (1 - 1e-9)
     assert theory.restart_factor(mu, theory.restart_weight(mu, 0.3)) == pytest.approx(0.3)
@@ -221,34 +207,59 @@ def test_growth_constant_cannot_be_improved():
     assert theory.weight_bound(1.0, 1.0, 20_000) <= A < theory.weight_bound(1.0, 1.0, 20_000, constant=11.9)
 
 
-@given(L=positive, steps=gains, mu=st.floats(1e-6, 1.0), window=st.floats(1.0, 4.0))
-def test_tight_and_strong_weights_grow_as_their_bounds_say(L, steps, mu, window):
-    """L rho a^2 = A' (1 + mu A'), rho in [1, window]/r^2, mu <= L rho: plain (mu = 0) and geometric."""
-    top = max(r for r, _ in steps)
-    mu = mu * L / top**2 * 0.999
-    plain = strong = total = 0.0
+@given(L=positive, steps=gains)
+def test_weights_of_lemma_2s_rule_grow_as_they_say(L, steps):
+    """a^2 = (A + A')/(18 L rho), rho in [1/2, 2]/r^2."""
+    A = total = 0.0
     for r, u in steps:
-        rho = (1 + (window - 1) * u) / r**2
-        c = 1 / (L * rho)
-        plain += (c + math.sqrt(c * c + 4 * c * plain)) / 2
-        b, q = 1 + 2 * mu * strong, L * rho - mu
-        grown = strong + (b + math.sqrt(b * b + 4 * q * strong * (1 + mu * strong))) / (2 * q)
-        assert grown >= strong * theory.strong_growth_factor(L, mu, rho) * (1 - 1e-9)
-        strong = grown
+        c = 1 / (18 * L * (0.5 + 1.5 * u) / r**2)
+        A += (c + math.sqrt(c * c + 8 * c * A)) / 2
         total += r
     t = len(steps)
-    G = max(1.0, total / t)
-    assert theory.tight_weight_bound(L, G, t, window, steps[0][0]) * (1 - 1e-9) <= plain
-    assert theory.strong_weight_bound(L, mu, G, t, window) * (1 - 1e-9) <= strong
-    assert theory.strong_bound(L, mu, 1.0, G, t, window) >= theory.certificate_gap(1.0, strong) * (1 - 1e-9)
+    assert theory.weight_bound(L, total / t, t, constant=theory.GROWTH_LEMMA2) * (1 - 1e-9) <= A
 
 
-def test_strong_weight_survives_extremes():
-    """No overflow, and infinity where one step is enough."""
-    assert theory.strong_weight_bound(1.0, 1.0, 1.0, 1) == math.inf
-    assert theory.strong_weight_bound(1.0, 0.5, 1.0, 10**6) == math.inf
-    assert theory.strong_bound(1.0, 0.5, 1.0, 1.0, 10**6) == 0.0
-    assert theory.strong_growth_factor(1.0, 1.0) == math.inf
+@given(L=positive, steps=gains, window=st.floats(1.0, 4.0))
+def test_tight_weights_grow_as_their_bound_says(L, steps, window):
+    """L rho a^2 = A', rho in [1, window]/r^2."""
+    A = total = 0.0
+    for r, u in steps:
+        c = r**2 / (L * (1 + (window - 1) * u))
+        A += (c + math.sqrt(c * c + 4 * c * A)) / 2
+        total += r
+    t = len(steps)
+    assert theory.tight_weight_bound(L, max(1.0, total / t), t, window, steps[0][0]) * (1 - 1e-9) <= A
+
+
+@given(L=positive, steps=gains, p=st.sampled_from([2.0, 2.5, 3.0, 10.0, math.inf]), mu=st.floats(0.0, 1.0))
+def test_optimised_weights_grow_as_their_bounds_say(L, steps, p, mu):
+    """(L/s^2) a'^2 = (kappa + mu a') (p* A + a'), damped by gamma = min(1, r^2/s^2): plain (mu = 0) and geometric."""
+    mu = mu * L / max(r for r, _ in steps) ** 2 * 0.5
+    dual = 1.0 if p == math.inf else p / (p - 1.0)
+    plain = strong = total = 0.0
+    guess = steps[0][0]
+    for t, (r, _) in enumerate(steps, 1):
+        gamma, c = min(1.0, r**2 / guess**2), L / guess**2
+        plain += gamma * planned_weight(plain, 1.0, 0.0, c, dual - 1.0)
+        kappa = 1.0 + mu * strong
+        a = damped_weight(gamma, planned_weight(strong, kappa, mu, c, dual - 1.0), kappa, mu)
+        if mu > 0.0 and t > 1:
+            assert (strong + a) / strong >= theory.optimised_growth_factor(L, mu, p, guess, r) * (1 - 1e-9)
+        strong += a
+        total += theory.optimised_step(guess, r)
+        assert plain >= theory.optimised_weight_bound(L, p, total / t, t, steps[0][0]) * (1 - 1e-9)
+        guess = r
+
+
+@given(L=positive, R=positive, A=positive, U=st.floats(-10.0, 10.0), slack=st.floats(0.0, 10.0))
+def test_slack_in_the_invariant_only_lowers_the_gap(L, R, A, U, slack):
+    gap = theory.optimised_gap(R, A, A * U + slack, U)
+    assert gap <= theory.certificate_gap(R, A) + 1e-9 * (abs(U) + slack / A + R**2 / A)
+
+
+def test_the_strongly_convex_bound_survives_extremes():
+    assert theory.optimised_strong_bound(1.0, 0.5, 1.0, 2, 1.0, 10**6) == 0.0
+    assert theory.optimised_strong_bound(8.0, 1e-300, 1.0, 2, 1.0, 5) == pytest.approx(4.0)
 
 
 @given(L=positive, R=positive, G=gain, t=count)

@@ -9,7 +9,7 @@ from hasd.objectives import LeastSquares, LogSumExp, SymmetricSoftmax
 
 RNG = np.random.default_rng(5)
 A, B = RNG.standard_normal((60, 8)), RNG.standard_normal(60)
-METHODS = ["auto", "hasd", "hasd-qn", "hasd-subspace", "agd", "hasd-paper", "linear-coupling"]
+METHODS = ["auto", "hasd", "hasd-qn", "hasd-subspace", "hasd-newton", "agd", "hasd-paper", "linear-coupling"]
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -178,7 +178,7 @@ class Estimate:
         kappa, kappa_next = self.kappa, 1.0 + self.mu * A
         up = lift(e.f, e.norm2)
         apart = e.x - self.center  # y - center
-        linear = self._slope(e, up, self.away - apart)
+        linear = self.slope(e, up, self.away - apart)
         if self.mu == 0.0:
             away = self.away - a * e.g
         else:
@@ -217,8 +217,9 @@ class Estimate:
             old.slope_root + a * doubt.slope_root,
         )
 
-    def _slope(self, e: Evaluation, up: float, away: Array) -> float:
-        """<g, v - y> + (mu/2) ||v - y||^2, times up; away = v - y."""
+    def slope(self, e: Evaluation, up: float, away: Array | None = None) -> float:
+        """<g, v - y> + (mu/2) ||v - y||^2, times up; away = v - y may be given."""
+        away = self.to_minimiser(e.x) if away is None else away
         slope = dot(e.g if up == 1.0 else up * e.g, away)
         if self.mu > 0.0:
             far = norm2(away)
@@ -235,7 +236,7 @@ class Estimate:
         n, kappa, up = e.norm2, self.kappa, lift(e.f, f_next, e.norm2)
         S = self.psi - self.weight * f_next - 8.0 * e.eps * (abs(self.psi) + self.weight * abs(f_next))
         noise = rounding(up * e.f, up * f_next, eps=e.eps)
-        D = (up * self.mu) * S + kappa * (up * e.f + self._slope(e, up, self.to_minimiser(e.x)) - up * f_next - noise)
+        D = (up * self.mu) * S + kappa * (up * e.f + self.slope(e, up) - up * f_next - noise)
         # Strong convexity gives E >= 0; the floor only shortens a, so the inequality stays true.
         half = max(0.5 - (self.mu / n) * ((e.f - f_next) / n), 1e-12)
         d = D / (up * n)
@@ -247,28 +248,29 @@ class Estimate:
             return (d + root) / (2.0 * half) / n
         return 2.0 * kappa * S / (root - d) / n if S > 0.0 else math.nan
 
-    def rescale(self, f: float) -> Estimate:
-        """The cuts scaled by the largest c <= 1 for which c A f <= min psi holds again: after L proved too small.
+    def rescale(self, slack: float) -> Estimate:
+        """The cuts scaled by the largest c <= 1 for which c A U <= min psi holds again, where psi - A U = slack < 0.
 
         With l = sum of the cuts, l(center) = m and slope s there, min psi_c = c m - c^2 ||s||^2/(2 (1 + c mu A)).
         Where no c > 0 will do, the estimate without cuts.
         """
         A = self.weight
-        if A * f <= self.psi:
+        if slack >= 0.0:
             return self
         s = self.reach * self.kappa
-        slack = self.psi + 0.5 * s * (s / self.kappa) - A * f  # m - A f
-        if not slack > 0.0:
+        fallen = 0.5 * s * (s / self.kappa)
+        spare = slack + fallen  # m - A U
+        if not spare > 0.0:
             return Estimate.around(self.center, self.mu)
-        c = min(1.0, 2.0 * slack / (s * s - 2.0 * self.mu * A * slack))
+        c = min(1.0, 2.0 * spare / (s * s - 2.0 * self.mu * A * spare))
         kappa = 1.0 + c * self.mu * A
         stretch = c * self.kappa / kappa
-        psi = c * (slack + A * f) - 0.5 * (c * s) * (c * s / kappa)
-        rounded = 8.0 * self.eps * (abs(self.psi) + s * (s / self.kappa) + A * abs(f))
+        psi = c * (self.psi + fallen) - 0.5 * (c * s) * (c * s / kappa)
+        rounded = 8.0 * self.eps * (abs(self.psi) + 2.0 * fallen)
         charge = Charge(*(c * part for part in self.charge))
         tilt = 4.0 * self.eps * self.reach * kappa
         charge = charge._replace(value=charge.value + rounded + tilt * self.reach, slope=charge.slope + tilt)
-        return Estimate(self.center, stretch * self.away, c * A, psi, self.mu, 0.0, charge, self.eps)
+        return Estimate(self.center, stretch * self.away, c * A, psi, self.mu, c * self.rest, charge, self.eps)
 
     def certificate(self, origin: Array) -> EstimateBound:
         """The scalars of this estimate that a lower bound needs; origin is the run's own x_0."""

@@ -34,7 +34,8 @@ class Geometry(Protocol):
     """What a method asks of a norm; write a class with these names to bring your own (weights, groups).
 
     The guarantees need only that ``steepest`` and the two norms belong together:
-    <g, steepest(g)> = dual_norm(g)^2 and norm(steepest(g)) = dual_norm(g).
+    <g, steepest(g)> = dual_norm(g)^2 and norm(steepest(g)) = dual_norm(g).  A further attribute `dual_convexity`, the
+    sigma >= 0 for which half the squared dual norm is sigma-strongly convex in the dual norm, makes ``hasd`` faster.
     """
 
     @property
@@ -136,6 +137,11 @@ class Lp:
     def dual(self) -> float:
         """p* = p/(p-1), between 1 and 2."""
         return 1.0 if self.p == math.inf else self.p / (self.p - 1.0)
+
+    @property
+    def dual_convexity(self) -> float:
+        """sigma = p* - 1: half the squared dual norm is sigma-strongly convex in the dual norm."""
+        return self.dual - 1.0
 
     def norm(self, x: Array) -> float:
         """||x||_p."""

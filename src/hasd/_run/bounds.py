@@ -81,6 +81,11 @@ class Bounds:
         return max(self.oracle.bend.largest, self.mu)
 
     @property
+    def _knows_rounding(self) -> bool:
+        """Whether rounding can be judged: that of a user's function only after a second point has shown curvature."""
+        return self.oracle is None or not self.oracle.source.by_curvature or self.oracle.bend.pairs > 0
+
+    @property
     def gap(self) -> float:
         """The certified gap of the best point so far."""
         return min(self._upper - self.lower, self.near)
@@ -104,7 +109,7 @@ class Bounds:
         value, x = (at.f, at.x) if math.isnan(state.fun) else (state.fun, state.x)
         if value < self.upper:
             self.upper, self.x, self.doubt = value, x, _value_doubt(value, at)
-        if not self.can_certify:
+        if not (self.can_certify and self._knows_rounding):
             return
         radius, estimate = self.radius, state.estimate.certificate(state.origin)
         cut = cut_at(at, None if radius is None else state.origin, self.mu)

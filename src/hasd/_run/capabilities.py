@@ -22,6 +22,7 @@ class MethodTraits(NamedTuple):
 
     needs_mu: bool = False  # it makes no sense without strong convexity
     needs_images: bool = False  # it works on images A x of an objective phi(Ax - b), and on nothing else
+    needs_hessian: bool = False  # it writes out A^T phi'' A
     keeps_images: bool = False  # it works on images where there are any, in float64, and measures its steps by them
     state_classes: tuple[type, ...] = ()  # the classes of its states, for checkpoints
     finish: Callable[[Any, Evaluation], Evaluation] = hand_back  # (problem, e) -> e as it may be handed back
@@ -31,6 +32,7 @@ class ObjectiveTraits(NamedTuple):
     """What an objective may declare."""
 
     has_images: bool = False  # ``images()`` gives the space in which methods move images of A
+    has_hessian: bool = False  # and these can write out A^T phi'' A, as A is an array or a sparse matrix
     convex: bool = False  # it is convex by construction, as it is made of a ``loss``; the others are attributes
     bounded_below: bool = False  # it is known to have a lower bound, so that it can only seem to fall without end
     note: str = ""  # what the user should be told
@@ -49,6 +51,8 @@ def traits_of_method(method: Any) -> MethodTraits:
 def traits_of_objective(objective: Any) -> ObjectiveTraits:
     """What it declares; a black box (None) declares nothing."""
     known = {
-        name: getattr(objective, name) for name in ("bounded_below", "note", "sharpen") if hasattr(objective, name)
+        name: getattr(objective, name)
+        for name in ("has_hessian", "bounded_below", "note", "sharpen")
+        if hasattr(objective, name)
     }
     return ObjectiveTraits(has_images=hasattr(objective, "images"), convex=hasattr(objective, "loss"), **known)

@@ -106,6 +106,11 @@ class State:
         """psi*_t."""
         return self.estimate.psi
 
+    @property
+    def shown(self) -> tuple[Array, float]:
+        """The point that traces and callbacks show, with its value; NaN: it is evaluated for them."""
+        return self.x, self.fun
+
     def __getstate__(self) -> dict[str, Any]:
         """Its fields without the function that evaluates `fun`, which only this process has."""
         return {"fun": math.nan, **{name: value for name, value in self.__dict__.items() if name != "_ask"}}

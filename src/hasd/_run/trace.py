@@ -57,11 +57,12 @@ class Recorder:
         self.resumed_at = time.perf_counter()
 
     def _append_pending(self) -> None:
-        """Append the newest row, with f(x_t) where the method did not need it: evaluated outside the counts."""
+        """Append the newest row.  A value that the method did not need is evaluated for the record."""
         if self.pending is not None:
             state, row = self.pending
             if math.isnan(row[1]):
-                row = (row[0], self.oracle.record_value(state.x), *row[2:])
+                x, value = state.shown
+                row = (row[0], self.oracle.record_value(x) if math.isnan(value) else value, *row[2:])
             self.table.append(row)
             self.pending = None
 

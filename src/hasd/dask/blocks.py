@@ -193,6 +193,7 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
     "move": lambda images, point, direction, t: images.move(point, direction, t)[0],
     "value": lambda images, point: point.value,
     "bends": _bends,
+    "hessian": lambda images, point: _scale(point, *images.hessian_parts(point)),
     "bend": lambda images, point, direction: _scale(point, *images.bend_parts(point, direction)),
     "along": lambda images, point, direction: float(point.expansion.slope @ direction),
     "size": lambda images, image: largest_size(_vector(image)),

@@ -156,6 +156,10 @@ class BlockImages(Images):
         """W^T phi''(z) W."""
         return self._curvature(point, basis, ("bends", basis, point.z)).copy()
 
+    def hessian(self, point: Point) -> Small:
+        """A^T phi''(z) A, by no products that are counted."""
+        return self._bends(point, self.ask(("hessian", point.z))[0])
+
     def bend(self, point: Point, direction: Remote) -> float:
         """The second derivative along the direction."""
         return float(self._curvature(point, direction, ("bend", point.z, direction)))

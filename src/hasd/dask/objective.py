@@ -55,6 +55,11 @@ class BlockAffine(AffineObjective):
         """Those of all rows; None where a block is an operator."""
         return self._sizes
 
+    @property
+    def has_hessian(self) -> bool:
+        """Whether every block has the entries of its rows at hand."""
+        return self._sizes is not None
+
     def images(self) -> Images:
         """The space of images Ax - b, on the blocks."""
         return BlockImages(self)

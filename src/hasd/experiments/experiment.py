@@ -18,8 +18,23 @@ Plot = tuple[tuple[float, float], Callable[[Any, Tables], None]]
 
 
 def size(default: Any, text: str) -> Any:
-    """A field of an experiment's sizes, with the help text of its option."""
+    """A field of an experiment's sizes, with the help text of its option: a whole number, or a flag."""
     return field(default=default, metadata={"help": text})
+
+
+def exponent(default: float | None, text: str) -> Any:
+    """The same for the exponent of a norm; None where an experiment has exponents of its own."""
+    return field(default=default, metadata={"help": text, "kind": "exponent"})
+
+
+def decades(first: int, last: int) -> tuple[int, ...]:
+    """The sizes first, 10 first, 100 first, ... below the last one, and the last one.
+
+    >>> decades(10, 1000), decades(10, 500), decades(10, 5)
+    ((10, 100, 1000), (10, 100, 500), (5,))
+    """
+    below = [first * 10**k for k in range(len(str(last))) if first * 10**k < last]
+    return (*below, last)
 
 
 @dataclass(frozen=True)
@@ -33,6 +48,7 @@ class Experiment:
     tables: Callable[[Any, Workers], Tables]
     plots: Mapping[str, Plot]  # by file stem
     report: Callable[[Tables, Any], str]  # Markdown
+    remarks: Callable[[Tables, Any], list[str]] = lambda tables, sizes: []  # lines for whoever waits for the files
 
 
 def sweep(workers: Workers, label: str, measure: Callable[..., Tables], **columns: Iterable[Any]) -> Tables:
@@ -49,8 +65,13 @@ def _call(measure: Callable[..., Tables], head: Row) -> Tables:
     return measure(**head)
 
 
-def save(chosen: Sequence[tuple[Experiment, Any]], workers: Workers, out: Path) -> list[Path]:
-    """Run experiments with their sizes and write their files: CSV tables, sections of the report, then the figures."""
+def save(
+    chosen: Sequence[tuple[Experiment, Any]], workers: Workers, out: Path, tell: Callable[[str], Any] = lambda _: None
+) -> list[Path]:
+    """Run experiments with their sizes and write their files: CSV tables, sections of the report, then the figures.
+
+    ``tell`` is given what an experiment remarks on its run, one line each.
+    """
     _matplotlib()  # fail before hours of work, not after
     out.mkdir(parents=True, exist_ok=True)
     written, drawings = [], []
@@ -58,6 +79,8 @@ def save(chosen: Sequence[tuple[Experiment, Any]], workers: Workers, out: Path) 
         tables = experiment.tables(sizes, workers)
         written += [_text(out / f"{stem}.csv", csv_text(rows)) for stem, rows in tables.items()]
         written.append(_text(out / f"{experiment.name}.md", experiment.report(tables, sizes)))
+        for line in experiment.remarks(tables, sizes):
+            tell(f"{experiment.name}: {line}")
         drawings += [(out / stem, plot, tables) for stem, plot in experiment.plots.items()]
     for paths in workers.map(render, drawings, "figures"):
         written += paths

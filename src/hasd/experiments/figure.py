@@ -12,19 +12,19 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import partial
-from itertools import product
+from itertools import islice, product
 from typing import Any
 
 import numpy as np
 
-from .._minimize import minimize
+from .._minimize import iterate
 from .._plots import legend_below
 from ..objectives import Affine
-from .experiment import Experiment, size, sweep
+from .experiment import Experiment, exponent, size, sweep
 from .families import is_unbounded, problem
-from .figure_report import report
+from .figure_report import left_out_lines, report
 from .reference import Reference, reference
-from .style import AXES, METHODS
+from .style import AXES, METHODS, NORMED
 from .tables import Row, Rows, Tables, column, first_index, group, select
 from .workers import Workers
 
@@ -41,6 +41,7 @@ class FigureSizes:
 
     n: int = size(500, "rows of A")
     d: int = size(100, "columns of A")
+    p: float = exponent(math.inf, "exponent of the norm of LC and HASD, from 2 to inf")
     iterations: int = size(200, "T: iterations of every run, and the budget on the axis of evaluations")
     seed: int = 0
     symmetric: bool = size(False, "add the second well-posed twin, the symmetric softmax on [A; -A]")
@@ -59,8 +60,7 @@ class MethodCurve:
 
     stepsize: float
     nfev: np.ndarray
-    fun: np.ndarray
-    message: str
+    fun: np.ndarray  # f(x_t), also where the method itself does not evaluate it
     budget: int  # evaluations on their axis
 
     def values_within(self, axis: str) -> np.ndarray:
@@ -68,13 +68,19 @@ class MethodCurve:
         return self.fun if axis == "iterations" else self.fun[self.nfev <= self.budget]
 
 
-def run(f: Affine, method: str, stepsize: float, T: int) -> MethodCurve:
-    """Run a method with a stepsize, from x_0 = 0, in its own norm."""
-    options: dict[str, Any] = {"method": method, "L": 1.0 / stepsize, "mu": 0.0, "tol": 0.0, "maxiter": T}
+def norm_of(method: str, p: float) -> float:
+    """The exponent of the norm that a method steps in; GD and AGD are in l_2."""
+    return p if method in NORMED else 2.0
+
+
+def run(f: Affine, method: str, stepsize: float, T: int, p: float = math.inf) -> MethodCurve:
+    """Run a method with a stepsize, from x_0 = 0, in its own norm; p is that of LC and HASD."""
+    options: dict[str, Any] = {"method": method, "p": norm_of(method, p), "L": 1.0 / stepsize, "mu": 0.0}
     if method == "hasd":
         options["raise_L"] = False  # L is only a stepsize here, and need not be true
-    res = minimize(f, np.zeros(f.dimension), **options)
-    return MethodCurve(stepsize, res.trace["nfev"], res.trace["fun"], res.message, T)
+    states = islice(iterate(f, np.zeros(f.dimension), **options), T + 1)
+    nfev, fun = np.transpose([(state.nfev, state.fun) for state in states])
+    return MethodCurve(stepsize, nfev.astype(int), fun, T)
 
 
 def has_diverged(values: np.ndarray) -> bool:
@@ -124,21 +130,30 @@ def solve(
 ) -> Tables:
     """Run a method with every stepsize: how each run ends, and the curves of the best."""
     f, best = problem(family, sizes.n, sizes.d, sizes.seed, mu), optima[family, mu]
-    curves = [run(f, method, stepsize, sizes.iterations) for stepsize in sizes.stepsizes]
+    curves = [run(f, method, stepsize, sizes.iterations, sizes.p) for stepsize in sizes.stepsizes]
+    norm = {"p": norm_of(method, sizes.p)}
     tuned = {axis: tune(curves, axis, best) for axis in AXES}
     tuning = []
     for curve in curves:
         row = {"stepsize": curve.stepsize, "iterations": len(curve.fun) - 1, "evaluations": curve.nfev[-1]}
         for axis, chosen in tuned.items():
             row |= ending(curve, axis, curve is chosen, best)
-        tuning.append({**row, "message": curve.message})
-    return {"figure": [row for axis in AXES for row in points(tuned[axis], axis, best)], "figure-tuning": tuning}
+        tuning.append(row)
+    iterates = [{**norm, **row} for axis in AXES for row in points(tuned[axis], axis, best)]
+    return {"figure": iterates, "figure-tuning": tuning}
 
 
 def optimum(sizes: FigureSizes, place: tuple[str, float]) -> Reference | None:
-    """The reference optimum; None where the problem is unbounded below."""
+    """The reference optimum; None where the problem is unbounded below, and where a twin has no minimiser."""
     family, mu = place
-    return None if is_unbounded(family, mu) else reference(partial(problem, family, sizes.n, sizes.d, sizes.seed), mu)
+    if is_unbounded(family, mu):
+        return None
+    try:
+        return reference(partial(problem, family, sizes.n, sizes.d, sizes.seed), mu)
+    except ValueError:
+        if family == "published" or mu > 0.0:  # a minimiser exists there
+            raise
+        return None
 
 
 def tables(sizes: FigureSizes, workers: Workers) -> Tables:
@@ -146,9 +161,10 @@ def tables(sizes: FigureSizes, workers: Workers) -> Tables:
     places = list(product(sizes.families, RIDGES))
     optima = dict(zip(places, workers.map(partial(optimum, sizes), places, "figure: reference optima"), strict=True))
     measure = partial(solve, sizes, optima)
-    out = sweep(workers, "figure: runs", measure, family=sizes.families, mu=RIDGES, method=METHODS)
+    families = [family for family in sizes.families if family == "published" or optima[family, 0.0] is not None]
+    out = sweep(workers, "figure: runs", measure, family=families, mu=RIDGES, method=METHODS)
     names = ("mu", "fun", "radius", "grad_norm", "certificate", "decrement", "floor", "newton_steps")
-    known = [(family, best) for (family, _), best in optima.items() if best is not None]
+    known = [(family, best) for (family, _), best in optima.items() if family in families and best is not None]
     rows = [{"family": family, **{name: getattr(best, name) for name in names}} for family, best in known]
     return {**out, "figure-reference": rows}
 
@@ -173,7 +189,7 @@ def _panel(ax: Any, rows: Rows, family: str, mu: float, counter: str) -> None:
     title = f"{TITLES[family]}, μ = {mu:g}"
     name, label = ("fun", "f(x)") if is_unbounded(family, mu) else ("gap", "f(x) − f*")
     for (method,), mine in group(rows, "method").items():
-        ax.plot(column(mine, counter), column(mine, name), **METHODS[method].keywords)
+        ax.plot(column(mine, counter), column(mine, name), **METHODS[method].keywords(mine[0]["p"]))
     if mu == RIDGES[0]:
         ax.set_ylabel(label)
     values = column(rows, name)
@@ -206,4 +222,5 @@ EXPERIMENT = Experiment(
         "figure-evaluations": ((12.0, 6.2), partial(draw, axis="evaluations", label="gradient evaluations")),
     },
     report=report,
+    remarks=left_out_lines,
 )

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .style import AXES, METHODS
+from .style import AXES, METHODS, norm_name
 from .tables import Rows, Tables, cost_to_reach, group, markdown, section, select, short_text
 
 LEVELS = (1e-1, 1e-2, 1e-4, 1e-6, 1e-8)
@@ -19,6 +19,8 @@ CLAIMS = {
     "agd": "(ii) comparable to or slightly better than AGD",
 }
 """What the paper says of its method, by rival."""
+TWINS = {"signs": "the same A with random signs", "symmetric": "the symmetric softmax on [A; −A]"}
+"""The well-posed twins of the published problem."""
 SHORT = {method: line.short for method, line in METHODS.items()}
 TIE = 1.1
 """Gaps within ten per cent are called equal."""
@@ -41,7 +43,7 @@ lowest f(x_T); a run that ends above f(x₀) or at no number loses;
 where several end at rounding level, the first to arrive wins.
 "On evaluations" the tuning is repeated at a budget of {sizes.iterations} gradient evaluations: the published HASD
 asks for two an iteration, the others for one. The methods are not told μ, as in the paper.
-"HASD tight" is our form of the method and is not in the paper.
+LC and HASD step in {norm_name(sizes.p)}. "HASD optimised" is our form of the method and is not in the paper.
 Figures: `figure.png`, `figure-evaluations.png`; data: `figure.csv`, `figure-tuning.csv`, `figure-reference.csv`."""
     return ["## The paper's figure", text]
 
@@ -51,27 +53,45 @@ def _ill_posedness(tables: Tables, sizes: Any) -> list[str]:
     ends = {axis: group(select(rows, tuned_on=axis), "method").values() for axis in AXES}
     lines = [[axis, *(curve[-1]["fun"] for curve in curves)] for axis, curves in ends.items()]
     optima = select(tables["figure-reference"], family="published")
-    third = ", and the third the symmetric softmax on [A; −A]" if sizes.symmetric else ""
     scaled = ", ".join(f"{-row['fun'] * row['mu'] / sizes.d:.3f}" for row in optima)
     text = f"""\
 A has no negative entry, so along −(1, …, 1) every row of Ax falls and f(−s·1) → −∞: there is no optimum and no gap.
 Its panel shows plain objective values, "unbounded below: values, not gaps". For μ > 0 the optimum value is −c·d/μ with
-c = {scaled}: far away, which is why the largest stepsizes win there.
-The second row of panels is the well-posed twin, the same A with random signs{third}."""
+c = {scaled}: far away, which is why the largest stepsizes win there."""
     table = markdown(["value at the end", *SHORT.values()], lines)
-    return ["### The published problem is ill-posed at μ = 0", text, table]
+    return ["### The published problem is ill-posed at μ = 0", text, table, *_twins(tables, sizes)]
+
+
+def _twins(tables: Tables, sizes: Any) -> list[str]:
+    """Which rows of panels show well-posed twins, and which are left out."""
+    shown = {row["family"] for row in tables["figure"]}
+    sentences = [
+        f"The {place} row of panels is {'the' if place == 'second' else 'another'} well-posed twin, {TWINS[family]}."
+        for place, family in zip(("second", "third"), [name for name in TWINS if name in shown], strict=False)
+    ]
+    return [" ".join([*sentences, *(f"{line[0].upper()}{line[1:]}." for line in left_out_lines(tables, sizes))])]
+
+
+def left_out_lines(tables: Tables, sizes: Any) -> list[str]:
+    """What the figure leaves out and why, a line a twin: the twins for which no minimiser is found at mu = 0."""
+    shown = {row["family"] for row in tables["figure"]}
+    reason = f"no minimiser was found at mu = 0 with n = {sizes.n}, d = {sizes.d} (there may be none below n = 2 d)"
+    return [
+        f"the twin, {TWINS[family]}, is left out, because {reason}" for family in sizes.families if family not in shown
+    ]
 
 
 def _references(rows: Rows) -> list[str]:
     names = ("family", "mu", "fun", "radius", "grad_norm", "certificate", "floor")
     lines = map(itemgetter(*names), [{**row, "fun": f"{row['fun']:.10g}"} for row in rows])
     worst = max(row["certificate"] / row["floor"] for row in rows if row["mu"] > 0.0)
-    decrement = max(row["decrement"] for row in rows if row["mu"] == 0.0)
+    decrements = [row["decrement"] for row in rows if row["mu"] == 0.0]
     header = ["problem", "μ", "f*", "‖x*‖₂", "‖∇f‖₂", "‖∇f‖²/(2μ)", "gaps floored at"]
     text = f"""\
 Newton's method with Cholesky, none of the methods compared. ‖∇f‖²/(2μ) bounds the error in f*; it is at most
-{worst:.1e} of the floor of the gaps shown, which is 4 ε max(1, |f*|), the rounding of f itself. At μ = 0 there is no
-such bound; Newton's last decrement is at most {decrement:.1e} there."""
+{worst:.1e} of the floor of the gaps shown, which is 4 ε max(1, |f*|), the rounding of f itself."""
+    if decrements:
+        text += f"\nAt μ = 0 there is no such bound; Newton's last decrement is at most {max(decrements):.1e} there."
     return ["### Reference optima", text, markdown(header, lines)]
 
 
@@ -140,5 +160,5 @@ def _remarks(rows: Rows) -> list[str]:
 {lost} of {len(rows)} runs end above f(x₀) or at no number. On iterations {len(edge)} of {len(chosen)} tuned runs sit at
 the largest stepsize of the paper's list, {largest:g}, where the list and not the method sets the pace{where}.
 A stepsize means different things to different methods: with the same L, LC steps s/L, the published HASD s/(2L) with
-weights that carry a further 1/18, the tight form s/L with none."""
+weights that carry a further 1/18, our form s/L with none."""
     return ["### Remarks on the tuning", text]

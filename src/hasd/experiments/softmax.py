@@ -17,7 +17,7 @@ from .._minimize import minimize
 from .._plots import legend_below
 from ..objectives import SymmetricSoftmax
 from ..theory import softmax_gain
-from .experiment import Experiment, size, sweep
+from .experiment import Experiment, decades, exponent, size, sweep
 from .style import mark
 from .tables import Rows, Tables, column, group, markdown, section, select
 from .workers import Workers
@@ -32,10 +32,21 @@ AGREEMENT = 1e-9
 class SoftmaxSizes:
     """How much to measure."""
 
+    d: int = size(1000, "the largest d; the others are 10, 100, ... below it")
+    p: float | None = exponent(None, f"one exponent instead of {', '.join(f'{p:g}' for p in EXPONENTS)}")
     iterations: int = size(100, "iterations of every run")
     starts: int = size(5, "random starts, N(0, 1) in every coordinate")
     seed: int = 0
-    dimensions: tuple[int, ...] = (10, 100, 1000)
+
+    @property
+    def dimensions(self) -> tuple[int, ...]:
+        """Every d."""
+        return decades(10, self.d)
+
+    @property
+    def exponents(self) -> tuple[float, ...]:
+        """Every p."""
+        return EXPONENTS if self.p is None else (self.p,)
 
 
 def solve(sizes: SoftmaxSizes, method: str, p: float, d: int) -> Tables:
@@ -54,7 +65,7 @@ def solve(sizes: SoftmaxSizes, method: str, p: float, d: int) -> Tables:
 
 def tables(sizes: SoftmaxSizes, workers: Workers) -> Tables:
     """A row a run."""
-    return sweep(workers, "softmax", partial(solve, sizes), method=METHODS, p=EXPONENTS, d=sizes.dimensions)
+    return sweep(workers, "softmax", partial(solve, sizes), method=METHODS, p=sizes.exponents, d=sizes.dimensions)
 
 
 def deviation(rows: Rows) -> float:
@@ -94,9 +105,9 @@ Symmetric softmax with α = 1, declared L = f.smoothness(p), {sizes.iterations} 
 G is the mean of ‖g‖_p*/‖g‖₂ over the run, at x_t+1 for `hasd-paper` and at y_t for `hasd`."""
     identity = f"""\
 From x₀ = (1, …, 1) the identity G = d^(1/2 − 1/p) {holds} to {AGREEMENT:g}: the largest relative deviation over
-{len(METHODS)} methods, p in {", ".join(f"{p:g}" for p in EXPONENTS)} and d in {", ".join(map(str, sizes.dimensions))}
-is {worst:.1e}."""
-    random = f"From {sizes.starts} random starts, N(0, 1) in every coordinate, G is lower:"
+{len(METHODS)} methods, p in {", ".join(f"{p:g}" for p in sizes.exponents)} and
+d in {", ".join(map(str, sizes.dimensions))} is {worst:.1e}."""
+    random = f"From {sizes.starts} random starts, N(0, 1) in every coordinate, G is what it is:"
     return section("## The softmax example", setting, identity, random, markdown(header, lines))
 
 
@@ -104,7 +115,7 @@ EXPERIMENT = Experiment(
     name="softmax",
     summary="the appendix example: measured geometry gain on the symmetric softmax",
     sizes=SoftmaxSizes(),
-    quick=SoftmaxSizes(iterations=10, starts=2, dimensions=(5, 20)),
+    quick=SoftmaxSizes(d=20, iterations=10, starts=2),
     tables=tables,
     plots={"softmax": ((9.0, 4.8), draw)},
     report=report,

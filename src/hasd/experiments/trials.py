@@ -1,4 +1,4 @@
-"""The implicit search: trials an iteration, warm against the paper's cold bisection, beside Theorem 2's count.
+"""The implicit search of Algorithm 1: trials an iteration, warm against the paper's cold bisection, beside Theorem 2.
 
 Also the instance of docs/experiments.md on which, at p = inf, no acceptable theta exists: zeta jumps over [1/2, 2].
 """
@@ -33,7 +33,6 @@ PROBLEMS = {"logsumexp": "signs", "logistic": "logistic", "softmax": "symmetric"
 VARIANTS: dict[str, dict[str, Any]] = {
     "hasd-paper, warm": {"method": "hasd-paper", "search": "warm"},
     "hasd-paper, bisection": {"method": "hasd-paper", "search": "bisect"},
-    "hasd (tight form)": {"method": "hasd"},
 }
 ACCURACY = 1e-6
 """Theorem 2's eps, relative to f(x_0) - f*."""
@@ -141,8 +140,8 @@ def report(tables: Tables, sizes: SearchSizes) -> str:
     setting = f"""\
 n = {sizes.n}, d = {sizes.d}, {sizes.iterations} iterations at most, seed {sizes.seed}, declared L = f.smoothness(p),
 x₀ = 0; LogSumExp with random signs, mean logistic loss with random labels (ridge 1e-3), symmetric softmax. Trials are
-counted from the second iteration on: the first does not search. A trial of `hasd-paper` costs two evaluations, one of
-`hasd` one."""
+counted from the second iteration on: the first does not search. A trial costs two evaluations. Only Algorithm 1,
+`hasd-paper`, searches: the optimised form, `hasd`, takes one gradient an iteration and has nothing to search for."""
     mean = f"Mean trials an iteration over all problems and p: {summary}."
     bound = f"""\
 Theorem 2's count, as printed, with ε = {ACCURACY:g} (f(x₀) − f*), is set beside them as an observation: its proof does
@@ -160,14 +159,14 @@ def _jump(tables: Tables) -> list[str]:
     text = f"""\
 The instance with d = {sum(GROUPS)} at t = 1 and p = inf: of {len(curve)} values of θ between {curve[0]["theta"]:g} and
 {curve[-1]["theta"]:g}, {inside} give 1/2 ≤ ζ ≤ 2; ζ falls from {values[k - 1]:.3f} at θ = {curve[k - 1]["theta"]:.3f}
-to {values[k]:.3f} at θ = {curve[k]["theta"]:.3f}. The searches of Algorithm 1 end by themselves, on the side ζ ≤ 2 that
-keeps the recurrence, and say so; the tight form has no such jump (its ζ is 1/(ρ r²) at y, between 1/2 and 1)."""
+to {values[k]:.3f} at θ = {curve[k]["theta"]:.3f}. Both searches end by themselves, on the side ζ ≤ 2 that keeps the
+recurrence, and say so."""
     return ["### No acceptable θ", text, markdown(["search", "trials", "θ", "ζ", "jump reported"], lines)]
 
 
 EXPERIMENT = Experiment(
     name="search",
-    summary="trials of the implicit search, warm against bisection, and a jump that no search can land on",
+    summary="trials of Algorithm 1's implicit search, warm against bisection, and a jump that no search can land on",
     sizes=SearchSizes(),
     quick=SearchSizes(n=40, d=8, iterations=10),
     tables=tables,

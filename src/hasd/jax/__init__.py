@@ -2,15 +2,14 @@
 
 Problem.    min f(x) over a pytree x, f convex and L-smooth w.r.t. the l_p norm of all its entries, 2 <= p <= inf;
             mu-strongly convex w.r.t. l_2 where mu > 0.
-Algorithm.  That of `hasd.methods.hasd`, with the same searches, but the caller evaluates f.  The state names the one
-            point where it needs f and its gradient; the answer either ends a search or gives the next trial.  So a
-            step is one evaluation, searches need no loop of their own, and a run is one `lax.while_loop` without a
-            callback; under `vmap` no lane waits for another's search.
-            Declared L:    the point is the coupling point y (x once, after gradients showed that L is too small).
-            Backtracked L: (``L=None``) the point alternates between y and the end x of a trial step, where mostly only
-            f is needed.
-Guarantee.  At every iterate that of `hasd.methods.hasd`, up to rounding: f(x) - f* <= R^2/(2 A), where A is ``weight``
-            in the state, and R is the l_2 distance to a minimiser from the start (of the epoch, if L is backtracked).
+Algorithm.  That of `hasd.methods.hasd`, but the caller evaluates f.  The state names the one point where it needs f
+            and its gradient; what it learns there either confirms the iterate that led there, or gives another trial.
+            So a step is one evaluation, an iteration is mostly one step, and a run is one `lax.while_loop` without a
+            callback; under `vmap` no lane waits for another's trials.  L declared or found (``L=None``): it is the same
+            program.
+Guarantee.  At every iterate that of `hasd.methods.hasd`, up to rounding: A U <= min psi, hence U - f* <= R^2/(2 A),
+            where A is ``weight`` in the state, R is the l_2 distance to a minimiser from the start (of the epoch, if L
+            is found), and f(x) <= U where a declared L is true.
 Reference.  Bai & Bullins, Faster Acceleration for Steepest Descent (COLT 2025); the optimistix and optax interfaces.
 Needs JAX:  ``pip install "hasd[jax]"``.  Only `HASD` needs optimistix, only `hasd` needs optax.
 

@@ -15,14 +15,17 @@ try:
 except ImportError as error:
     raise ImportError('hasd.jax.HASD needs optimistix: pip install "hasd[jax]"') from error
 
+from .._math.geometry import Lp
 from .._run.status import Status
-from . import backtracked, inputs
+from . import inputs
 from .state import RUNNING, HASDState, Setting, initial_state
 from .step import advance
-from .trees import Scalar, Tree, dual, mix, norm
+from .trees import Scalar, Tree, norm, select
 
 Function = Callable[[Tree, Any], tuple[Scalar, Any]]
 """What optimistix makes of the user's function: (x, args) -> f(x), aux."""
+DERIVATIVES: dict[str, Callable[..., Any]] = {"bwd": jax.grad, "fwd": jax.jacfwd}
+"""By the names that optimistix has for them."""
 
 
 @dataclass(frozen=True)
@@ -33,21 +36,27 @@ class DualNorm:
 
     def __call__(self, g: Tree) -> Scalar:
         """The dual norm of a pytree."""
-        return norm(g, dual(self.p))
+        return norm(g, Lp(self.p).dual)
 
 
 class HASD(optx.AbstractMinimiser):
     """Hyper-Accelerated Steepest Descent in the l_p norm, for ``optimistix.minimise(f, HASD(...), x0, args)``.
 
-    A step of optimistix is one evaluation of f (and its gradient), so ``max_steps`` is a budget of evaluations.
-    ``solution.value`` is x_t; ``solution.stats`` has
+    A step of optimistix is one evaluation of f and its gradient, so ``max_steps`` is a budget of evaluations; f alone
+    is evaluated once more after the last step.  ``solution.value`` is the point whose gradient met the tolerance; if
+    none did, it is the iterate x_t or the lowest point evaluated, whichever is lower.  ``solution.stats`` has
 
+    - ``fun``: f at ``solution.value``;
     - ``iterations``: t;
-    - ``weight``: A_t; f(x_t) - f* <= R^2/(2 A_t), where R is the l_2 distance to a minimiser from the start (that of
-      the last epoch, if L is backtracked with restarts);
+    - ``weight``, ``U``: A_t and U_t, for which f* >= U_t - R^2/(2 A_t), where R is the l_2 distance to a minimiser from
+      the start (that of the last epoch, if L is found with restarts); so ``fun`` - f* <= ``fun`` - U_t + R^2/(2 A_t).
+      Where a declared L is true, f(x_t) <= U_t;
     - ``L``: the constant of the last step, larger than the declared one if gradients showed that to be too small;
-    - ``grad_norm``: ||grad f(y)||_{p*} at the point y where the last step took the gradient;
+    - ``grad_norm``: ||grad f(y_t)||_{p*} at the newest point y_t, which is ``solution.value`` if the status is 0;
     - ``status``: a code of `hasd.Status`.
+
+    ``options={"autodiff_mode": "fwd"}`` takes gradients by forward differentiation, for functions that JAX cannot
+    differentiate backwards; "bwd" is what happens without it.
 
     ``solution.result`` is ``nonlinear_max_steps_reached`` if the budget was spent (status 10), ``nonfinite`` if f or
     its gradient was NaN or infinite at the start (12) or in twenty trials in a row (3), and ``nonlinear_divergence`` if
@@ -57,7 +66,7 @@ class HASD(optx.AbstractMinimiser):
     Parameters
     ----------
     L : number or array of shape (), optional
-        The smoothness constant w.r.t. the l_p norm; it may be traced.  None finds it by backtracking.
+        The smoothness constant w.r.t. the l_p norm; it may be traced.  None finds it on the way.
     p : float
         The exponent of the norm, 2 <= p <= inf; it is compiled into the program.
     mu : number or array of shape ()
@@ -66,7 +75,7 @@ class HASD(optx.AbstractMinimiser):
         A run ends when ||grad f(y_t)||_{p*} <= max(rtol ||grad f(x_0)||_{p*}, atol).
     raise_L, restart : bool
         As in `hasd.methods.hasd`.  raise_L says whether a declared L is raised if gradients show that it is too small.
-        restart says whether a run with backtracked L begins a new epoch when f rises.
+        restart says whether a run that finds L begins a new epoch at the lowest point when f has stopped falling.
 
     Examples
     --------
@@ -112,25 +121,22 @@ class HASD(optx.AbstractMinimiser):
         self, fn: Function, y: Tree, args: Any, options: Any, f_struct: Any, aux_struct: Any, tags: Any
     ) -> HASDState:
         """Nothing is evaluated yet."""
-        return initial_state(y, self.L, self.raise_L)
+        return initial_state(y, self.L)
 
     def step(
         self, fn: Function, y: Tree, args: Any, options: Any, state: HASDState, tags: Any
     ) -> tuple[Tree, HASDState, Any]:
         """One evaluation and what follows from it."""
-        setting = Setting(self.p, self.mu.astype(state.rho.dtype), self.raise_L, self.restart)
-        whole = jax.value_and_grad(lambda x: fn(x, args), has_aux=True)
+        mode = options.get("autodiff_mode", "bwd")
+        if mode not in DERIVATIVES:
+            raise ValueError(f'autodiff_mode must be "fwd" or "bwd", got {mode!r}')
 
-        def look(x: Tree) -> tuple[tuple[Scalar, Any], Tree]:
-            """f at the end of a step, and the gradient only where f does not decide."""
+        def value_and_all(x: Tree) -> tuple[Scalar, tuple[Scalar, Any]]:
             f, aux = fn(x, args)
-            unclear = backtracked.drowns(state, f)
-            return (f, aux), jax.lax.cond(unclear, lambda x: whole(x)[1], lambda x: mix(jnp.zeros_like, x), x)
+            return f, (f, aux)
 
-        if state.line is None:
-            (f, aux), g = whole(state.y)
-        else:
-            (f, aux), g = jax.lax.cond(state.line.at_x, look, whole, state.y)
+        g, (f, aux) = DERIVATIVES[mode](value_and_all, has_aux=True)(state.y)
+        setting = Setting(Lp(self.p), self.mu.astype(state.L.dtype), self.L is not None, self.raise_L, self.restart)
         state = advance(setting, state, state.y, f, g)
         return state.x, state, aux
 
@@ -146,12 +152,16 @@ class HASD(optx.AbstractMinimiser):
 
     def _has_converged(self, state: HASDState) -> Scalar:
         tolerance = jnp.maximum(self.rtol * state.grad_norm0, self.atol)
-        return (state.iteration > 0) & (state.grad_norm <= tolerance)
+        return state.grad_norm <= tolerance  # NaN before the first evaluation
 
     def postprocess(
         self, fn: Function, y: Tree, aux: Any, args: Any, options: Any, state: HASDState, tags: Any, result: Any
     ) -> tuple[Tree, Any, dict[str, Any]]:
-        """Recompute the auxiliary output at the returned x, because the last evaluation was at y."""
+        """Choose the point to return, and compute the auxiliary output there."""
+        converged, best = self._has_converged(state), state.best
+        f = fn(y, args)[0].astype(best.f.dtype)
+        y, fun = select(f <= best.f, (y, f), (best.x, best.f))
+        y, fun = select(converged, (state.at.x, state.at.f), (y, fun))
         if jax.tree.leaves(aux):
             _, aux = fn(y, args)
         # optimistix itself ends a run where x is not finite, and at its limit on steps.
@@ -159,10 +169,12 @@ class HASD(optx.AbstractMinimiser):
         broken_off = jnp.where(result == optx.RESULTS.nonfinite, lost, Status.MAXFUN.code)
         status = jnp.where(state.status == RUNNING, broken_off, state.status)
         stats = {
+            "fun": fun,
             "iterations": state.iteration,
             "weight": state.estimate.weight,
+            "U": state.U,
             "L": state.L,
             "grad_norm": state.grad_norm,
-            "status": jnp.where(self._has_converged(state), Status.CONVERGED.code, status).astype(jnp.int32),
+            "status": jnp.where(converged, Status.CONVERGED.code, status).astype(jnp.int32),
         }
         return y, aux, stats

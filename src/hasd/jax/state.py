@@ -1,4 +1,6 @@
-"""What the JAX methods know between two evaluations, and the arithmetic they share (`hasd._math.estimate`, traced).
+"""What the JAX method knows between two evaluations, and the estimate function of `hasd._math.estimate`, traced.
+
+Of the estimate function only what the method needs is kept: its minimum enters through `Iterate.slack` alone.
 
 A field may be given as a Python number: it becomes an array of its type where `select` joins it with another state.
 """
@@ -6,13 +8,15 @@ A field may be given as a Python number: it becomes an array of its type where `
 from __future__ import annotations
 
 from math import inf, nan
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 
+from .._math.geometry import Lp
+from .._math.pair import UNCLEAR, UNPLANNED, Difference, WeightPlan
 from .._run.status import Status
-from .trees import Scalar, Tree, as_leaves, dot, mix, norm, scalar_dtype, select, steepest
+from .trees import Scalar, Tree, as_leaves, dot, mix, norm, scalar_dtype, select
 
 RUNNING = -1
 
@@ -20,17 +24,18 @@ RUNNING = -1
 class Setting(NamedTuple):
     """What a run does not change."""
 
-    p: float  # a Python number: the exponent is compiled in
+    lp: Lp  # the norm, which is compiled in
     mu: Scalar  # strong convexity w.r.t. l_2
+    declared: bool  # whether L is declared, not found
     raise_L: bool  # whether gradients may disprove a declared L
-    restart: bool  # whether a backtracked run begins anew where f rises
+    restart: bool  # whether a run whose L is found begins anew where f no longer falls
 
 
 class EvaluationTree(NamedTuple):
     """The function at one point."""
 
     x: Tree
-    f: Scalar
+    f: Scalar  # NaN where the caller gives none
     g: Tree
     norm2: Scalar  # ||g||_2
     dual_norm: Scalar  # ||g||_{p*}
@@ -45,117 +50,94 @@ class EvaluationTree(NamedTuple):
         """The resolution of the numbers that x and g are made of: that of the coarsest leaf."""
         return max((float(jnp.finfo(leaf.dtype).eps) for leaf in jax.tree.leaves(self.x)), default=0.0)
 
-    def descend(self, p: float, L: Scalar) -> Tree:
-        """The end x - s_p(g)/L of a steepest step."""
-        return mix(lambda x, s: x - s / L, self.x, steepest(self.g, p, self.dual_norm))
+    def fall(self, L: Scalar) -> Scalar:
+        """||g||_{p*}^2/(2L), by which f falls in a steepest step."""
+        return 0.5 * self.dual_norm * (self.dual_norm / L)
+
+    def rounding(self, one: Scalar, other: Scalar) -> Scalar:
+        """How large a difference of two numbers must be to be acted on: `hasd._math.estimate.rounding`."""
+        return 8.0 * self.eps * jnp.maximum(jnp.abs(one), jnp.abs(other))
 
     def is_exhausted(self, p: float, L: Scalar) -> Scalar:
         """Whether a step of size 1/L moves neither the point nor the value by more than their last digits."""
         small = 2.0 * self.eps * norm(self.x, p) >= self.dual_norm / L
-        flat = self.eps * jnp.abs(self.f) >= 0.5 * self.dual_norm * (self.dual_norm / L)
-        return small & flat & (self.dual_norm > 0.0)
+        return small & (self.eps * jnp.abs(self.f) >= self.fall(L))
+
+
+def compare(e: EvaluationTree, other: EvaluationTree) -> Difference:
+    """f at e against f at the other, as `hasd._math.pair.compare`; NaN without values."""
+    apart = mix(lambda y, z: y - z, e.x, other.x)
+    slope, steeper = dot(other.g, apart), dot(e.g, apart)
+    noise, finer = e.rounding(e.f, other.f), e.rounding(slope, steeper)
+    by_values = ~(jnp.abs(steeper - slope) <= UNCLEAR * noise)
+    fall = jnp.where(by_values, e.f - other.f, 0.5 * (slope + steeper))
+    return Difference(1.0, fall, slope, jnp.where(by_values, noise, finer), by_values)
 
 
 class EstimateTree(NamedTuple):
-    """psi_t, without its constants; around v, without cuts, where nothing else is given."""
+    """psi_t as `hasd._math.estimate.Estimate` holds it, without its minimum."""
 
-    v: Tree  # argmin psi_t
+    center: Tree  # x_0 of this epoch
+    away: Tree  # argmin psi_t - center
     weight: Scalar = 0.0  # A_t
-    psi: Scalar = 0.0  # min psi_t
 
-    def increment(self, c: Scalar, mu: Scalar) -> Scalar:
-        """The a > 0 with c a^2 = (A + a)(1 + mu (A + a))."""
-        A, c = self.weight, jnp.maximum(c, (1.0 + 2.0**-10) * mu)
-        b = 1.0 + 2.0 * mu * A
-        return (b + jnp.sqrt(b * b + 4.0 * (c - mu) * A * (1.0 + mu * A))) / (2.0 * (c - mu))
+    @classmethod
+    def around(cls, x: Tree) -> EstimateTree:
+        """psi_0 = 1/2 ||. - x||^2."""
+        return cls(x, mix(jnp.zeros_like, x))
+
+    def kappa(self, mu: Scalar) -> Scalar:
+        """The curvature of psi_t."""
+        return 1.0 + mu * self.weight
+
+    def to_minimiser(self, x: Tree) -> Tree:
+        """argmin psi_t - x, with the digits that the two share left out."""
+        return mix(lambda away, x, center: away - (x - center), self.away, x, self.center)
 
     def couple(self, x: Tree, a: Scalar, mu: Scalar) -> Tree:
-        """The coupling point y."""
-        A, kappa = self.weight, 1.0 + mu * self.weight
-        share = a * kappa / (A * (kappa + mu * a) + a * kappa)
-        return mix(lambda x, v: jnp.where(A == 0.0, v, x + share * (v - x)), x, self.v)
+        """The coupling point y, where there are cuts."""
+        kappa = self.kappa(mu)
+        share = a * kappa / (self.weight * (kappa + mu * a) + a * kappa)
+        return mix(lambda x, to_v: x + share * to_v, x, self.to_minimiser(x))
 
     def slope(self, e: EvaluationTree, mu: Scalar) -> Scalar:
-        """<g, v - y> + (mu/2) ||v - y||^2."""
-        away = mix(lambda v, y: v - y, self.v, e.x)
-        return dot(e.g, away) + 0.5 * mu * dot(away, away)
+        """<g, v - y> + (mu/2) ||v - y||^2, v = argmin psi_t."""
+        to_v = self.to_minimiser(e.x)
+        return dot(e.g, to_v) + 0.5 * mu * dot(to_v, to_v)
 
     def cut(self, a: Scalar, e: EvaluationTree, mu: Scalar) -> EstimateTree:
-        """psi_{t+1} = psi_t + a [f(y) + <g, . - y> + (mu/2)||. - y||^2], exactly."""
-        kappa = 1.0 + mu * self.weight
-        kappa_next = kappa + mu * a
-        kept, moved = kappa / kappa_next, a / kappa_next
-        v = mix(lambda v, y, g: kept * v + (moved * mu) * y - moved * g, self.v, e.x, e.g)
-        length = a * e.norm2
-        gained = a * (e.f + kept * self.slope(e, mu))
-        return EstimateTree(v, self.weight + a, self.psi + gained - length * length / (2.0 * kappa_next))
+        """psi_{t+1} = psi_t + a [f(y) + <g, . - y> + (mu/2)||. - y||^2]."""
+        weight = self.weight + a
+        a = weight - self.weight
+        kappa = 1.0 + mu * weight
+        kept, moved = self.kappa(mu) / kappa, a / kappa
+        apart = mix(lambda y, center: y - center, e.x, self.center)
+        away = mix(lambda away, apart, g: kept * away + (moved * mu) * apart - moved * g, self.away, apart, e.g)
+        return EstimateTree(self.center, away, weight)
 
-    def largest_root(self, e: EvaluationTree, f_next: Scalar, mu: Scalar) -> Scalar:
-        """The largest a with (A + a) f_next <= min psi_{t+1}; NaN where there is none (see `hasd._math.estimate`)."""
-        n, A, psi, f = e.norm2, self.weight, self.psi, e.f
-        kappa = 1.0 + mu * A
-        S = psi - A * f_next - 8.0 * e.eps * (jnp.abs(psi) + A * jnp.abs(f_next))
-        noise = 8.0 * e.eps * jnp.maximum(jnp.abs(f), jnp.abs(f_next))
-        D = mu * S + kappa * (f + self.slope(e, mu) - f_next - noise)
-        half = jnp.maximum(0.5 - (mu / n) * ((f - f_next) / n), 1e-12)
-        d = D / n
-        root = jnp.sqrt(d * d + 4.0 * half * kappa * S)  # NaN where there is no root
-        other = jnp.where(S > 0.0, 2.0 * kappa * S / (root - d) / n, nan)
-        return jnp.where(d >= 0.0, (d + root) / (2.0 * half) / n, other)
-
-    def rescale(self, center: Tree, f: Scalar, mu: Scalar) -> EstimateTree:
-        """The cuts scaled by the largest c <= 1 with c A f <= min psi, as `Estimate.rescale`; 0 where none."""
-        A, kappa = self.weight, 1.0 + mu * self.weight
-        away = mix(lambda v, x: v - x, self.v, center)
-        s = norm(away, 2.0) * kappa
-        slack = self.psi + 0.5 * s * (s / kappa) - A * f
-        c = jnp.minimum(1.0, 2.0 * slack / (s * s - 2.0 * mu * A * slack))
-        kappa_scaled = 1.0 + c * mu * A
-        v = mix(lambda x, far: x + (c * kappa / kappa_scaled) * far, center, away)
-        psi = c * (slack + A * f) - 0.5 * (c * s) * (c * s / kappa_scaled)
-        scaled = select(slack > 0.0, EstimateTree(v, c * A, psi), EstimateTree(center))
-        return select(A * f <= self.psi, self, scaled)
+    def rescale(self, slack: Scalar, mu: Scalar) -> EstimateTree:
+        """The cuts scaled by the largest c <= 1 with c A U <= min psi, as `Estimate.rescale`; none where c = 0."""
+        A, kappa = self.weight, self.kappa(mu)
+        s = jnp.sqrt(dot(self.away, self.away)) * kappa
+        spare = slack + 0.5 * s * (s / kappa)
+        c = jnp.minimum(1.0, 2.0 * spare / (s * s - 2.0 * mu * A * spare))
+        away = mix(lambda away: (c * kappa / (1.0 + c * mu * A)) * away, self.away)
+        scaled = select(spare > 0.0, EstimateTree(self.center, away, c * A), EstimateTree.around(self.center))
+        return select(slack >= 0.0, self, scaled)
 
 
-class SearchTree(NamedTuple):
-    """Where the search for rho stands (`hasd._math.search`)."""
+class Iterate(NamedTuple):
+    """x_t with what the method made along with it."""
 
-    low: Scalar
-    high: Scalar  # once lowered, a trial whose residual was above the window
-    guided: Scalar = 0  # proposals made
-    nonfinite: Scalar = 0  # trials in a row that were not finite
-    forced: Scalar = False  # the residual jumps over the window: this trial, above it, is accepted
+    x: Tree  # x_t
+    excess: Scalar  # A_t (U_t - f(y)), y the newest evaluation; x_t and U_t have property P (`hasd._math.pair`)
+    slack: Scalar  # min psi_t - A_t U_t >= 0
+    estimate: EstimateTree  # psi_t
+    plan: WeightPlan  # what the next point y_t is coupled with
 
-
-class Mend(NamedTuple):
-    """What is kept for the case that gradients disprove the declared L (`hasd.methods.hasd`)."""
-
-    center: Tree  # x_0 of the epoch
-    best: Tree  # of the points whose gradient was taken, the one with the least f
-    best_f: Scalar = inf
-    wanted: Scalar = False  # L was raised: f is wanted at x_t, to scale the cuts by
-
-
-class StepTree(NamedTuple):
-    """A step that descends as its L promises; NaN: none."""
-
-    L: Scalar = nan
-    f: Scalar = nan
-    local: Scalar = nan  # the L that would just have passed
-
-
-class LineTree(NamedTuple):
-    """Where the backtracking of L stands (`hasd.methods.base.descend`)."""
-
-    L_start: Scalar = nan  # what the descent began with; NaN: anywhere
-    couplings: Scalar = 0  # y's tried in this iteration
-    at_x: Scalar = False  # whether f is wanted at the end of a step rather than at y
-    L: Scalar = nan  # the constant being tried
-    first: Scalar = False  # whether a longer step may still be tried
-    best: StepTree = StepTree()  # an accepted first step, while a longer one is tried
-    spoilt: Scalar = 1.0  # the factor by which non-finite trials raised L
-    nonfinite: Scalar = 0  # non-finite trials in a row
-    trials: Scalar = 1  # stepsizes tried from this y
+    def seen_from(self, difference: Difference) -> Iterate:
+        """The same, after an evaluation at another y: `difference` compares the last with it."""
+        return self._replace(excess=self.excess + self.estimate.weight * difference.fall)
 
 
 class HASDState(NamedTuple):
@@ -168,43 +150,74 @@ class HASDState(NamedTuple):
     (0, 2.0, [1.0, 1.0, 1.0])
     """
 
-    x: Tree  # x_t
     y: Tree  # where f and its gradient are wanted next
-    at: EvaluationTree  # the last evaluation at a coupling point
-    estimate: EstimateTree
+    at: EvaluationTree  # the evaluation at y_t, whose cut is not yet part of psi_t
+    best: EvaluationTree  # the lowest one so far; without values the newest
+    start: EvaluationTree  # where the epoch began
+    made: Iterate  # iterate t
+    trial: Iterate  # iterate t + 1, unless the evaluation at y disagrees
     iteration: Scalar = 0  # t
     evaluations: Scalar = 0  # evaluations used so far
     status: Scalar = RUNNING  # or the code of a `hasd.Status`
-    fun: Scalar = nan  # f(x_t); NaN where L is declared
-    grad_norm: Scalar = inf  # the dual norm of `at`, once the step was taken
-    grad_norm0: Scalar = inf  # the same at x_0
-    L: Scalar = nan  # declared, or accepted last
-    rho: Scalar = 1.0  # the trial that led to y
-    search: Any = None  # the `SearchTree` of a declared L
-    mend: Any = None  # the `Mend` of a declared L that may be raised
-    line: Any = None  # the `LineTree` of a backtracked L
+    grad_norm0: Scalar = nan  # the dual norm of the gradient at x_0
+    L: Scalar = nan  # declared, or that of the last step
+    L_next: Scalar = nan  # where this iteration began, or will; NaN: anywhere
+    has_risen: Scalar = False  # whether L has been raised in this run
+    idle: Scalar = 0  # iterations since there was a lower point
+    began: Scalar = 0  # the iteration at which the epoch began
+    fell: Scalar = inf  # by how much f fell in the epoch before
+    least: Scalar = 0.0  # the weight that the epoch must reach before it may end
+    L_tried: Scalar = nan  # the constant of the trial
+    trials: Scalar = 1  # constants tried in this iteration
+    nonfinite: Scalar = 0  # points of this iteration that were not finite
+    anew: Scalar = False  # whether the trial is the first step of a new epoch, which begins at `best`
+
+    @property
+    def x(self) -> Tree:
+        """x_t, the point to use; where the gradient is 0, the point where it is."""
+        return select(self.status == Status.CONVERGED.code, self.at.x, self.made.x)
+
+    @property
+    def U(self) -> Scalar:
+        """U_t, which with x_t has property P."""
+        return self.at.f + self.made.excess / self.estimate.weight
+
+    @property
+    def estimate(self) -> EstimateTree:
+        """psi_t."""
+        return self.made.estimate
+
+    @property
+    def grad_norm(self) -> Scalar:
+        """The dual norm of the newest gradient that an iteration uses."""
+        return self.at.dual_norm
 
     def end(self, status: Status) -> HASDState:
         """The state with the run ended by that status."""
         return self._replace(status=status.code)
 
+    @property
+    def base(self) -> EvaluationTree:
+        """What the trial is made of: the newest evaluation, or where a new epoch begins."""
+        return select(self.anew, self.best, self.at)
 
-def initial_state(x0: Tree, L: Scalar | None, raise_L: bool) -> HASDState:
+    def new_epoch(self) -> HASDState:
+        """The state with what is noted when an epoch begins, as in `hasd.methods.hasd`."""
+        fell = compare(self.start, self.best).fall
+        least = jnp.where(fell * (jnp.e**2 - 1.0) > self.fell, 2.0 * self.estimate.weight, self.least)
+        return self._replace(idle=0, began=self.iteration, start=self.best, fell=fell, least=least)
+
+
+def initial_state(x0: Tree, L: Scalar | None) -> HASDState:
     """The state before the first evaluation, which asks for x_0; its arrays share no memory."""
     x = as_leaves(x0)
     dtype = scalar_dtype(x)
-    state = HASDState(x, x, EvaluationTree(x, nan, mix(jnp.zeros_like, x), 0.0, 0.0), EstimateTree(x))
-    if L is None:
-        state = state._replace(line=LineTree())
-    else:
-        L = jnp.asarray(L, dtype)  # a traced L may be NaN, which the first step finds
-        L = jnp.where((L > 0.0) & jnp.isfinite(L), L, nan)
-        state = state._replace(L=L, search=new_search(dtype), mend=Mend(x, x) if raise_L else None)
+    nowhere = EvaluationTree(x, nan, mix(jnp.zeros_like, x), nan, nan)
+    made = Iterate(x, 0.0, 0.0, EstimateTree.around(x), UNPLANNED)
+    state = HASDState(x, nowhere, nowhere, nowhere, made, made)
+    if L is not None:
+        L = jnp.asarray(L, dtype)
+        status = jnp.where((L > 0.0) & jnp.isfinite(L), RUNNING, Status.NONFINITE.code)  # a traced L may be anything
+        state = state._replace(L=L, L_next=L, L_tried=L, status=status.astype(jnp.int32))
     types = {bool: bool, int: jnp.int32, float: dtype}
     return jax.tree.map(lambda leaf: jnp.array(leaf, types.get(type(leaf))), state)
-
-
-def new_search(dtype: Any) -> SearchTree:
-    """A new search, in the range of `hasd._math.search`, or the narrower one of coarser numbers."""
-    reach = 2.0 ** (jnp.finfo(dtype).maxexp - 24)
-    return SearchTree(1.0 / reach, reach)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import jax
 import jax.numpy as jnp
 
+from .._math.geometry import Lp
 from . import inputs
 from .state import HASDState, Setting, initial_state
 from .step import advance
@@ -22,16 +23,21 @@ def hasd(
     """Hyper-Accelerated Steepest Descent as an optax transformation; the parameters are those of `HASD`.
 
     ``params`` is the point where the method needs f and its gradient next: the coupling point y.
-    ``eval_params(state)`` is the iterate x, the point to use.  Give ``value=f(params)`` to ``update`` if you have it:
-    the method then knows the minimum of its estimate function, and notices if L is too small (``params`` is then x
-    once).  With ``L=None`` the value is needed, and ``params`` alternates between y and the end of a trial step.
+    ``eval_params(state)`` is the iterate x, the point to use.  An iterate counts once the gradient at the next y agrees
+    with it, so x moves for the first time in the second update.  Give ``value=f(params)`` to every ``update``, or with
+    a given L to none.  Without values the weights are those of the proof, min(1, r^2/s^2) of what was planned, with
+    which the bound holds for a true L; but an L that is too small is not noticed, and larger weights that the values
+    would allow are not found.  With ``L=None`` the value is needed.
     Updates are complete steps: use no learning rate, and put nothing after `hasd` in a chain that changes them.  A run
     has ended if ``state.status >= 0``, which is then a code of `hasd.Status`; ``params`` no longer change from then on.
 
     >>> import jax, jax.numpy as jnp
-    >>> optimiser = hasd(L=1.0, p=2)
-    >>> state = optimiser.init(jnp.zeros(2))
-    >>> updates, state = jax.jit(optimiser.update)(jnp.array([-1.0, -2.0]), state, jnp.zeros(2))
+    >>> optimiser, b = hasd(L=1.0, p=2), jnp.array([1.0, 2.0])
+    >>> params = jnp.zeros(2)
+    >>> state = optimiser.init(params)
+    >>> for _ in range(2):
+    ...     updates, state = jax.jit(optimiser.update)(params - b, state, params)  # the gradient of ||x - b||^2/2
+    ...     params = params + updates
     >>> eval_params(state).tolist()
     [1.0, 2.0]
     """
@@ -39,11 +45,11 @@ def hasd(
         from optax import GradientTransformationExtraArgs
     except ImportError as error:
         raise ImportError('hasd.jax.hasd needs optax: pip install "hasd[jax]"') from error
-    p = inputs.exponent(p)
+    lp = Lp(inputs.exponent(p))
     inputs.check_constants(L, mu)
 
     def init(params: optax.Params) -> HASDState:
-        return initial_state(params, L, raise_L)
+        return initial_state(params, L)
 
     def update(
         updates: optax.Updates, state: optax.OptState, params: optax.Params | None = None, **extra: Any
@@ -57,8 +63,8 @@ def hasd(
             raise ValueError(f"value must be one number, got shape {jnp.shape(value)}")
         if L is None and value is None:
             raise ValueError("with L=None update needs value=f(params)")
-        setting = Setting(p, jnp.asarray(mu, state.rho.dtype), raise_L, restart)
-        y = mix(lambda kept, given: jnp.asarray(given).astype(kept.dtype), state.y, params)
+        setting = Setting(lp, jnp.asarray(mu, state.L.dtype), L is not None, raise_L, restart)
+        y = mix(lambda _, given: given, state.y, params)
         state = advance(setting, state, y, value, updates)
         return mix(lambda to, at: to - at, state.y, y), state
 

@@ -28,18 +28,23 @@ def as_leaves(tree: Tree) -> Tree:
 
 
 def scalar_dtype(tree: Tree) -> Any:
-    """The dtype of scalars: the widest of the leaves, and at least float32."""
-    return jnp.result_type(jnp.float32, *jax.tree.leaves(tree))
+    """The dtype of scalars: the widest of the leaves, and at least float32.
+
+    It is found without JAX's promotion, which refuses different dtypes where it is set to be strict.
+    """
+    dtypes = [jnp.dtype(jnp.float32), *(leaf.dtype for leaf in jax.tree.leaves(tree))]
+    return max(dtypes, key=lambda dtype: jnp.finfo(dtype).bits)
 
 
 def mix(function: Callable[..., jax.Array], *trees: Tree) -> Tree:
-    """The function leaf by leaf, in the dtypes of the first tree."""
-    return jax.tree.map(lambda *leaves: function(*leaves).astype(leaves[0].dtype), *trees)
+    """The function leaf by leaf, computed in the dtype of scalars and rounded to the dtypes of the first tree."""
+    dtype = scalar_dtype(trees[0])
+    return jax.tree.map(lambda *xs: function(*(jnp.asarray(x, dtype) for x in xs)).astype(xs[0].dtype), *trees)
 
 
 def select(condition: Scalar, one: Tree, other: Tree) -> Tree:
-    """One tree or the other."""
-    return jax.tree.map(lambda a, b: jnp.where(condition, a, b), one, other)
+    """One tree or the other; leaves that both share are left alone."""
+    return jax.tree.map(lambda a, b: a if a is b else jnp.where(condition, a, b), one, other)
 
 
 def total(function: Callable[..., jax.Array], *trees: Tree) -> Scalar:
@@ -76,11 +81,6 @@ def norm(x: Tree, q: float) -> Scalar:
     sum_ = total(power, x)
     root = sum_ if q == 1.0 else jnp.sqrt(sum_) if q == 2.0 else sum_ ** (1.0 / q)
     return jnp.where(proper, top * root, top)
-
-
-def dual(p: float) -> float:
-    """p* = p/(p-1)."""
-    return 1.0 if p == math.inf else p / (p - 1.0)
 
 
 def steepest(g: Tree, p: float, dual_norm: Scalar) -> Tree:

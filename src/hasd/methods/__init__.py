@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -13,10 +14,11 @@ from .agd import AGD
 from .estimate_sequence import EstimateSequence
 from .hasd import HASDMethod
 from .hasd_cg import HASDCG
+from .hasd_newton import HASDNewton
 from .hasd_paper import HASDPaper
 from .hasd_qn import HASDQN
 from .hasd_restart import HASDRestart
-from .hasd_subspace import WHOLE, HASDSubspace
+from .hasd_subspace import HASDSubspace
 from .heavy_ball import HeavyBall
 from .linear_coupling import LinearCoupling
 from .steepest_descent import SteepestDescent
@@ -26,6 +28,7 @@ REGISTRY: dict[str, Callable[..., Method]] = {
     "hasd-subspace": HASDSubspace,
     "hasd-qn": HASDQN,
     "hasd-cg": HASDCG,
+    "hasd-newton": HASDNewton,
     "hasd-paper": HASDPaper,
     "hasd-restart": HASDRestart,
     "gradient-descent": partial(SteepestDescent, name="gradient-descent", default_p=2.0),
@@ -36,8 +39,10 @@ REGISTRY: dict[str, Callable[..., Method]] = {
     "estimate-sequence": EstimateSequence,
 }
 
-DECLARATIONS = ("name", "default_p", "needs_mu", "needs_images")
+DECLARATIONS = ("name", "default_p", "needs_mu", "needs_images", "needs_hessian")
 """What a method's class says of the method, and no user sets."""
+NEWTON, NEWTON_RIDGE = 1000, 256
+"""Columns up to which a Hessian is worth thinking of; the second for a smoothed maximum with a ridge."""
 CHEAP_ROW = 48
 """With fewer entries a row than this, a product with A costs no more than a pass over the subspace's images."""
 
@@ -45,15 +50,19 @@ CHEAP_ROW = 48
 def choose(objective: Any) -> tuple[str, str]:
     """The method that "auto" stands for, by counted cost, and why.
 
-    A step of the subspace method handles some dozens of vectors of length n beside its two products with A: it pays
-    where a row of A has more entries than that.  On a quadratic conjugate gradients are as good, unless the space is so
-    small that all directions can be kept.
+    With few columns Hessians pay sooner or later, and `hasd-newton` finds out when.  A smoothed maximum without a ridge
+    has more than d rows that count at its minimiser, so its curvature fills the space; with a ridge a few rows may be
+    all that counts, and a subspace holds them.  With many columns, a step of the subspace method handles some dozens of
+    vectors of length n beside its two products with A: it pays where a row of A has more entries than that.
     """
-    if not traits_of_objective(objective).has_images:
+    traits = traits_of_objective(objective)
+    if not traits.has_images:
         return "hasd-qn", "the function is a Python callable of unknown structure"
-    if objective.images().constant and objective.dimension > WHOLE:
+    images, d, cost = objective.images(), objective.dimension, objective.row_cost
+    if traits.has_hessian and d <= (NEWTON_RIDGE if images.width < math.inf and objective.ridge > 0.0 else NEWTON):
+        return "hasd-newton", f"the Hessian of a function of {d} variables costs little"
+    if images.constant:
         return "hasd-cg", "the function is quadratic"
-    cost = objective.row_cost
     if cost >= CHEAP_ROW:
         return "hasd-subspace", f"products with A are the main cost: {cost:.3g} entries a row"
     return "hasd-qn", f"products with A are cheap: {cost:.3g} entries a row"

@@ -81,9 +81,9 @@ class ImageLine(Ray):
 
     flat = 0.5
 
-    def __init__(self, problem: Problem, e: Evaluation, d: Array, point: Point):
-        """The line from e, whose image the point is."""
-        images, mu = problem.objective.images(), problem.objective.ridge
+    def __init__(self, problem: Problem, e: Evaluation, d: Array, point: Point, images: Images | None = None):
+        """The line from e, whose image the point is; images: those of a softer loss, if that is searched."""
+        images, mu = images or problem.objective.images(), problem.objective.ridge
         bowl = (mu * dot(e.x, e.x), mu * dot(e.x, d), mu * dot(d, d)) if mu > 0.0 else (0.0, 0.0, 0.0)
         super().__init__(images, point, images.multiply(d), bowl)
         self.problem, self.e, self.d = problem, e, d

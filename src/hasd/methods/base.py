@@ -18,7 +18,7 @@ from typing import Any, ClassVar, NamedTuple
 from .._math.arrays import Array, largest_size
 from .._math.estimate import Estimate, rounding
 from .._math.evaluation import Evaluation
-from .._math.geometry import dot, lift
+from .._math.geometry import dot, lift, norm2
 from .._math.search import NONFINITE_LIMIT
 from .._run.problem import Problem
 from .._run.record import S, State
@@ -31,6 +31,11 @@ IDLE = 25
 
 BLURRED = 100
 """After so many iterations in a row in which the gradient is only rounding, the run ends: f might fall for ever."""
+
+
+VAST = 1e15
+"""A run may be called endless where |f| > VAST |f(x_0)| and x is VAST^2 times the size of x_0 away from x_0.  Where the
+gradient has been nothing but rounding for a while, or no step is found, VAST times is far enough."""
 
 
 def fields_at(problem: Problem, e: Evaluation) -> dict[str, Any]:
@@ -53,11 +58,11 @@ class Standing(NamedTuple):
     idle: int = 0  # iterations since either fell
     blurred: int = 0  # iterations since the gradient was larger than what it may be off by
 
-    def with_iterate(self, e: Evaluation, dg: float = 0.0) -> Standing:
-        """The standing after one more iterate, whose gradient may be off by dg."""
+    def with_iterate(self, e: Evaluation, dg: float = 0.0, most: tuple[int, int] = (IDLE, BLURRED)) -> Standing:
+        """The standing after one more iterate, whose gradient may be off by dg; at most so many are idle or blurred."""
         fell = e.f < self.lowest or e.norm2 < 0.9 * self.least
         idle, blurred = 0 if fell else self.idle + 1, 0 if e.norm2 > dg else self.blurred + 1
-        if idle == IDLE or blurred == BLURRED:
+        if idle == most[0] or blurred == most[1]:
             raise Stop(Status.PRECISION)
         least = min(self.least, e.norm2) if e.norm2 < 0.9 * self.least else self.least
         return Standing(min(self.lowest, e.f), least, idle, blurred)
@@ -73,6 +78,7 @@ class ImageState(State):
     point: Point = None  # type: ignore[assignment]  # phi expanded at A x_t - b; None on a black box
     age: int = 0  # iterations since the image was made from x, or compared with x's own
     standing: Standing = UNTRIED
+    first: float = math.nan  # f(x_0)
 
 
 def add_cut(estimate: Estimate, e: Evaluation, f: float) -> Estimate:
@@ -195,6 +201,20 @@ def is_exhausted(problem: Problem, e: Evaluation, L: float) -> bool:
     small = 2.0 * e.eps * problem.geometry.norm(e.x) >= N / L
     up = lift(e.f, N)
     return small and e.eps * abs(up * e.f) >= 0.5 * (up * N) * (N / L)
+
+
+def falls_endlessly(state: ImageState, stuck: bool = False) -> bool:
+    """Whether f, very far from x_0, still falls as steeply as on the whole way from x_0.
+
+    Where a convex f flattens towards a minimiser, Wolfe's conditions bring its slope well below the mean one.
+    """
+    e = state.at
+    if not abs(e.f) > VAST * abs(state.first):
+        return False
+    away = e.x - state.origin
+    far, mean = norm2(away), e.f - state.first
+    enough = VAST if stuck or state.standing.blurred >= IDLE else VAST**2
+    return far > enough * max(1.0, norm2(state.origin)) and dot(e.g, away / far) < 0.99 * (mean / far) < 0.0
 
 
 class ImageMethod:

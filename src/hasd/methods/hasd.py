@@ -1,21 +1,24 @@
-"""HASD in its tight form: the cut is taken at the coupling point y.
+"""HASD in its optimised form: one gradient an iteration, no search, the constant 2/p*.
 
 Problem.    min f(x), f convex and L-smooth w.r.t. the l_p norm; mu-strongly convex w.r.t. l_2 where mu > 0.
-Algorithm.  y = theta x_t + (1 - theta) v_t,   g = grad f(y),   x_{t+1} = y - s_p(g)/L,
-            psi_{t+1} = psi_t + a [f(y) + <g, . - y> + (mu/2)||. - y||^2],   v_{t+1} = argmin psi_{t+1}.
-            Declared L:    L rho a^2 = A_{t+1} kappa_{t+1} with 1 <= rho r(g)^2 <= 2, found by the search on rho;
-                           one evaluation per trial, at y.
-            Backtracked L: f(x_{t+1}) is evaluated too, and a is the largest root of
-                           (A_t + a) f(x_{t+1}) <= min psi_{t+1}; rho := A_{t+1} kappa_{t+1}/(L a^2) is then read off
-                           and predicts the next coupling point.
+Algorithm.  With c = L/s^2, s the gain ||g||_{p*}/||g||_2 of the last gradient (at t = 0 of the first), repeat
+            1. a' = the positive root of c a'^2 = (kappa + mu a') (p* A + a'),  y = the coupling of x and v for a',
+            2. g = grad f(y), r its gain, gamma = min(1, r^2/s^2), a = gamma a' kappa/(kappa + mu a' (1 - gamma)),
+            3. x~ = y - s_p(g)/L, U~ = f(y) - ||g||_{p*}^2/(2L),
+               (x, U) <- ((1 - gamma) A (x, U) + (gamma A + a) (x~, U~))/(A + a),
+            4. psi <- psi + a [f(y) + <g, . - y> + (mu/2) ||. - y||^2],  v = argmin psi,  A <- A + a.
+            Every new gradient tests the last step (property P, `hasd._math.pair`).  Where L proves too small, the step
+            is made again with a larger L, and the new gradient is used all the same, at a point that is then not quite
+            the coupling point.  L = None begins with a guess, and lowers L again where the gradients allow it.  Then
+            gamma is the largest damping that keeps the invariant, whatever L made the older steps.
 Guarantee.  (One epoch: declared L, or restart=False; with restarts it holds from each epoch's own start.)
-            A_t f(x_t) <= min psi_t for all t, hence f(x_T) - f* <= R^2/(2 A_T) <= 4 L R^2/(G^2 T^2), where G is the
-            mean of r(g) = ||g||_{p*}/||g||_2 over the run, taken at y_t, and R = ||x_0 - x*||_2.  With mu > 0 the
-            weights grow geometrically, A_{t+1} >= A_t/(1 - sqrt(mu/(L rho))): no restarts.
-Proof.      f(x_{t+1}) <= f(y) - ||g||_{p*}^2/(2L), and the exact recursion of psi* loses a^2 ||g||_2^2/(2 kappa_{t+1}),
-            which is at most A_{t+1} ||g||_{p*}^2/(2L) as soon as rho >= 1/r(g)^2.
-Reference.  Bai & Bullins, Faster Acceleration for Steepest Descent (COLT 2025) for the l_p step with l_2 prox and
-            implicit rho; AGMsDR (Nesterov, Gasnikov, Guminov, Dvurechensky 2020) for the cut at y and the largest root.
+            A_t U_t <= min psi_t for all t.  With a declared L, f(x_t) <= U_t, hence f(x_T) - f* <= R^2/(2 A_T) <=
+            2 L R^2/(p* Gamma^2 T^2), where Gamma is the mean of min(s, r^2/s) over the run and R = ||x_0 - x*||_2; with
+            mu > 0 the weights grow geometrically.  The lower bounds on f* never depend on L.
+Proof.      docs/theory.md, "The optimised form".
+Reference.  Bai & Bullins, Faster Acceleration for Steepest Descent (COLT 2025) for the l_p step with l_2 prox; OGM
+            (Drori & Teboulle 2014; Kim & Fessler 2016; Park, Park & Ryu 2023) for the pair (x, U) at p = 2; Carmon,
+            Hausler, Jambulapati, Jin & Sidford (2022) for damping in place of a search.
 
 >>> import numpy as np, hasd
 >>> f = hasd.objectives.SymmetricSoftmax(np.eye(3), np.array([1.0, 2.0, 3.0]), alpha=0.1)
@@ -28,173 +31,318 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NamedTuple
 
-from .._checks import check_flags, number
-from .._math.estimate import Estimate, increment, observed_smoothness
+from .._checks import check_flags
+from .._math.arrays import Array, largest_size
+from .._math.doubt import roundings
+from .._math.estimate import Estimate
 from .._math.evaluation import Evaluation
-from .._math.geometry import unit
-from .._math.search import NONFINITE_LIMIT, Ending, Found, search
+from .._math.geometry import norm2
+from .._math.pair import (
+    UNCLEAR,
+    UNPLANNED,
+    BoundedPoint,
+    Damping,
+    Difference,
+    WeightPlan,
+    compare,
+    damp,
+    damped_weight,
+    damping_rule,
+    dual_convexity,
+    plan_weight,
+    smoothness_asked,
+    step_with_cut,
+)
+from .._math.search import NONFINITE_LIMIT
 from .._run.problem import Problem
 from .._run.record import State
 from .._run.status import Status, Stop
-from .base import Descent, advance, descend, first_state
-
-WINDOW = (1.0, 2.0)
-"""1 <= rho r^2 keeps the invariant, rho r^2 <= 2 the rate."""
-AIM = 1.2
-"""Where in the window the search aims: nearer to 1 is a larger weight, but misses cost a trial."""
+from .base import advance, first_state, is_exhausted
 
 KEPT = 32
 """Certificates of past epochs that a state carries along."""
+STALL = 0.1
+"""An epoch ends when f(y) has not fallen for this share of its iterations, and for 2 - sigma of them at least."""
+LOWER, LOWER_FIRST = 0.9, 0.25
+"""What an L that was found may fall to in an iteration; the second while it has not risen yet, as the guess that a run
+begins with may be far too large."""
+RAISE = 1.5
+"""By how much an L that was found rises at least: with less, the next gradients ask for more again."""
+CORRECT = 1.1
+"""The same for an L that was declared."""
+MOST = 32.0
+"""By how much L rises at once at most, since points far away may ask for more than the next steps need."""
+TRIALS = 200
+"""The most constants that are tried in one iteration."""
 
-Trial = tuple[float, Evaluation]
-"""The weight a and the evaluation at the coupling point it leads to."""
+
+@dataclass(frozen=True, repr=False)
+class OptimisedState(State):
+    """`at` is the evaluation at the next point y_t, whose cut is not yet part of psi_t."""
+
+    excess: float = 0.0  # A_t (U_t - f(y_t)); x_t and U_t have property P
+    slack: float = 0.0  # psi*_t - A_t U_t >= 0, with what stronger cuts add
+    plan: WeightPlan = UNPLANNED  # what y_t was coupled with
+    gamma: float = math.nan  # the damping of the last step
+    cut: Evaluation | None = None  # the newest cut of psi_t
+    best: Evaluation | None = None  # the lowest coupling point of this epoch
+    idle: int = 0  # iterations since there was a lower one
+    began: int = 0  # the iteration at which the epoch began
+    start: Evaluation | None = None  # where the epoch began
+    fell: float = math.inf  # by how much f fell in the epoch before
+    least: float = 0.0  # the weight that the epoch must reach before it may end
+    has_risen: bool = False  # whether L has been raised in this run
+
+    @property
+    def U(self) -> float:
+        """U_t; NaN where an epoch begins."""
+        return self.at.f + self.excess / self.weight if self.weight > 0.0 else math.nan
+
+    @property
+    def shown(self) -> tuple[Array, float]:
+        """y_t, which is evaluated already: traces and callbacks cost nothing."""
+        return self.at.x, self.at.f
 
 
-class Move(NamedTuple):
-    """What one iteration decided."""
+class Made(NamedTuple):
+    """What an iteration makes of the newest evaluation with some L, before the next point is evaluated."""
 
-    a: float  # the weight of the new cut
-    e: Evaluation  # at y_t, where the cut is taken
-    step: Descent  # from y_t to x_{t+1}
-    estimate: Estimate  # psi_t
-    rho: float
-    trials: int
-    note: str
+    pair: BoundedPoint
+    estimate: Estimate
+    gamma: float
+    plan: WeightPlan  # for the next point
+
+    def seen_from(self, difference: Difference) -> Made:
+        """The same, after the evaluation at the next point."""
+        return self._replace(pair=self.pair.seen_from(difference, self.estimate.weight))
 
 
 @dataclass(frozen=True)
 class HASDMethod:
-    """The tight form of Hyper-Accelerated Steepest Descent.
+    """The optimised form of Hyper-Accelerated Steepest Descent.
 
-    ``raise_L``: a declared L that consecutive gradients disprove is raised, and the result says so.  ``restart``: where
-    L is backtracked, begin a new epoch at x_{t+1} when f(x_{t+1}) > f(x_t) (O'Donoghue & Candes 2015): the largest
-    weights push v so hard that the tail oscillates without it.  ``rho``: fix rho instead of
-    searching it (rho = 1 is Nesterov's estimate sequence); for equivalences and experiments.
+    ``raise_L``: a declared L that gradients disprove is raised, and the result says so.  ``restart``: where L is found,
+    begin a new epoch at the lowest coupling point once f has stopped falling.  ``stronger_cuts``: plan the
+    weights as if every cut were stronger by ||g||_{p*}^2/(2L), which a declared L allows at mu = 0, because grad f(x*)
+    = 0; at p = 2 this is OGM.  It saves less than one iteration, and the certificate makes no use of it, so that
+    nothing that is certified ever depends on L.
     """
 
     raise_L: bool = True
     restart: bool = True
-    rho: float | None = None
+    stronger_cuts: bool = False
     name: str = "hasd"
     default_p: float = math.inf
+    state_classes = (OptimisedState,)
 
     def __post_init__(self) -> None:
-        """Refuse flags that are not True or False, and a rho that is not positive."""
-        check_flags(raise_L=self.raise_L, restart=self.restart)
-        if self.rho is not None:
-            object.__setattr__(self, "rho", number("rho", self.rho, least=0.0, strict=True))
+        """Refuse flags that are not True or False."""
+        check_flags(raise_L=self.raise_L, restart=self.restart, stronger_cuts=self.stronger_cuts)
 
-    def init(self, problem: Problem, start: Evaluation) -> State:
+    def init(self, problem: Problem, start: Evaluation) -> OptimisedState:
         """psi_0 = 1/2 ||x - x_0||^2."""
-        return State(**first_state(problem, start, problem.mu))
+        return OptimisedState(**first_state(problem, start, problem.mu), best=start, start=start)
 
-    def step(self, problem: Problem, state: State) -> State:
-        """One iteration."""
-        if state.at.norm2 == 0.0:
-            raise Stop(Status.CONVERGED)
-        move = self._move_with_declared(problem, state) if problem.L else self._move_with_backtracking(problem, state)
-        step, cut = move.step, move.estimate.cut(move.a, move.e)
-        own = {
-            "x": step.x,
-            "fun": step.f,
-            "L": step.L,
-            "L_next": step.L_next,
-            "rho": move.rho,
-            "theta": 1.0 - move.estimate.share(move.a),
-            "note": move.note,
-        }
-        moved = advance(problem, state, move.e, cut, move.trials, **own)
-        if problem.L is None and self.restart and moved.fun > state.fun:
-            return _new_epoch(moved)
-        return moved
+    def step(self, problem: Problem, state: State) -> OptimisedState:
+        """One iteration: the cut at `state.at`, and the evaluation at the next coupling point."""
+        assert isinstance(state, OptimisedState)
+        if self.restart and problem.L is None and _is_stalled(problem, state):
+            state = _new_epoch(state)
+        return _Step(self, problem, state).make()
 
-    def _move_with_declared(self, problem: Problem, state: State) -> Move:
-        """Search rho, and search again with a larger L while the new gradient disproves the old L."""
-        L, note, trials = max(state.L, problem.L or 0.0), state.note, 0
-        while True:
-            found = self._search(problem, state, L)
-            trials += found.trials
-            if found.payload is None:
-                raise Stop(Status.NONFINITE)
-            a, e = found.payload
-            seen = observed_smoothness(problem.geometry, state.at, e) if self.raise_L and state.iteration else 0.0
-            if seen <= L * (1.0 + 1e-9):
-                return Move(a, e, descend(problem, e, L), state.estimate, found.u, trials, note)
-            L = max(seen, 1.1 * L)
-            state = _repair_estimate(problem, state)
-            note = f"The declared L = {problem.L:g} is too small for this function; it was raised to {L:.6g}."
 
-    def _search(self, problem: Problem, state: State, L: float) -> Found[Trial]:
-        """rho with 1 <= rho r(g(y_rho))^2 <= 2, from the last one.
+@dataclass(frozen=True)
+class _Step:
+    """One iteration, which tries constants until the next evaluation agrees with one."""
 
-        The residual has no sign map in it: it is continuous for every p while g != 0, so an acceptable rho exists.
-        """
-        estimate = state.estimate
+    method: HASDMethod
+    problem: Problem
+    state: OptimisedState
 
-        def residual(rho: float) -> tuple[float, Trial]:
-            a = weight(estimate, L, rho)
-            fresh = estimate.weight > 0.0 or state.iteration > 0  # y_0 = x_0 for every rho, evaluated already
-            e = problem.oracle.evaluate(estimate.couple(state.x, a)) if fresh else state.at
-            if not e.finite:
-                return math.nan, (a, e)
-            return (rho * problem.gain(e) ** 2 if e.norm2 > 0.0 else AIM), (a, e)
+    @property
+    def e(self) -> Evaluation:
+        """y_t, where the cut is taken."""
+        return self.state.at
 
-        if self.rho is not None:
-            c, trial = residual(self.rho)
-            return Found(self.rho, c, None if math.isnan(c) else trial, 1, Ending.FOUND)
-        if state.iteration == 0:  # y_0 does not depend on rho: take the smallest admissible one
-            rho = WINDOW[0] / problem.gain(state.at) ** 2
-            return Found(rho, WINDOW[0], residual(rho)[1], 1, Ending.FOUND)
-        return search(residual, AIM / state.gain**2, WINDOW, target=AIM)
+    @cached_property
+    def direction(self) -> Array:
+        """s_p(g)."""
+        return self.problem.steepest(self.e)
 
-    def _move_with_backtracking(self, problem: Problem, state: State) -> Move:
-        """Take the largest certified weight; while it is below half the rule's, try y with a larger rho."""
-        estimate, L = state.estimate, state.L_next
-        rho = state.rho if state.iteration else 1.0 / problem.gain(state.at) ** 2
-        for trials in range(1, NONFINITE_LIMIT + 1):
-            y = estimate.couple(state.x, weight(estimate, L, rho)) if state.iteration else None
-            e = state.at if y is None else problem.oracle.evaluate(y)
-            if not e.finite:
-                rho *= 4.0
+    @cached_property
+    def sigma(self) -> float:
+        """That of the norm."""
+        return dual_convexity(self.problem.geometry)
+
+    @property
+    def bonus(self) -> float:
+        """beta: 1 where cuts are stronger, otherwise 0."""
+        return float(self.method.stronger_cuts and self.problem.L is not None and self.problem.mu == 0.0)
+
+    def make(self, nonfinite: int = 0) -> OptimisedState:
+        """The next state, after so many trials that were not finite; each of them multiplies L by 4, for this step."""
+        L = self._first_constant()
+        for trials in range(1, TRIALS):
+            made = self._use(L)
+            if made.estimate.weight == 0.0 or (nonfinite > 2 and self.state.weight > 0.0):  # the epoch leads nowhere
+                return _Step(self.method, self.problem, replace(_new_epoch(self.state), L_next=L)).make(nonfinite)
+            there = self.problem.oracle.evaluate(made.estimate.couple(made.pair.x, made.plan.weight))
+            if not there.finite:
+                nonfinite += 1
+                if nonfinite == NONFINITE_LIMIT:
+                    raise Stop(Status.NONFINITE)
+                L = 4.0 * L
                 continue
-            if e.norm2 == 0.0:
-                return Move(0.0, e, Descent(e.x, e.f, e, L, L, trials), estimate, rho, trials, state.note)
-            step = descend(problem, e, L)
-            safe = 1.0 / problem.gain(e) ** 2
-            rule = weight(estimate, step.L, max(rho, safe))
-            a = estimate.largest_root(e, step.f)
-            enough = a >= 0.5 * rule
-            if enough or (rho >= safe and L >= step.L):  # then the proof gives the rule, and rounding hid it
-                a = a if enough else rule
-                A = estimate.weight + a
-                scale = unit(A)  # as in Estimate.share
-                rho = (scale * A) * (1.0 + estimate.mu * A) / (step.L * (scale * a)) / a
-                return Move(a, e, step, estimate, rho, trials, state.note)
-            L, rho = step.L, max(2.0 * rho, safe)
-        raise Stop(Status.NONFINITE)
+            seen = compare(self.e, there)
+            needed, made = self._constant_needed(there, L, seen), made.seen_from(seen)
+            if needed > L and not self._is_carried(made, there, L):
+                L = self._raise(L, needed)
+                made = self._use(L).seen_from(seen)
+                made = made._replace(plan=made.plan._replace(coupled=False))
+                if made.estimate.weight > 0.0 and self._damp(made, there, L).gamma > 0.0:
+                    return self._next_state(made, there, L, L / 4.0**nonfinite, trials)
+            else:
+                return self._next_state(made, there, L, self._lower(L / 4.0**nonfinite, needed), trials)
+        raise Stop(Status.PRECISION)
+
+    def _first_constant(self) -> float:
+        """The L to begin with."""
+        problem, e, N = self.problem, self.e, self.problem.dual_norm(self.e)
+        known = self.state.L_next if problem.L is None else max(self.state.L_next, problem.L)
+        if math.isnan(known):  # a step as long as x_0
+            return max(N / max(1.0, problem.geometry.norm(e.x)), math.ulp(0.0))
+        if is_exhausted(problem, e, known):
+            raise Stop(Status.PRECISION)
+        return known
+
+    def _use(self, L: float) -> Made:
+        """The pair and the estimate with the cut at e, for that L, and the plan for the next point."""
+        state, e, estimate = self.state, self.e, self.state.estimate
+        old = Made(BoundedPoint(state.x, state.excess, state.slack), estimate, math.nan, state.plan)
+        if estimate.weight == 0.0:
+            old = old._replace(plan=self._plan(estimate, L))
+        damping = self._damp(old, e, L)
+        a = damped_weight(damping.gamma or 1.0, old.plan.weight, estimate.kappa, estimate.mu)
+        pair, cut = step_with_cut(old.pair, e.x - self.direction / L, estimate, e, a, damping, self.bonus)
+        return Made(pair, cut, damping.gamma, self._plan(cut, L))
+
+    def _plan(self, estimate: Estimate, L: float) -> WeightPlan:
+        """The plan for the next point, where the gain is guessed to be the one at e."""
+        return plan_weight(estimate, L / self.problem.gain(self.e) ** 2, self.sigma, self.bonus)
+
+    def _damp(self, made: Made, e: Evaluation, L: float) -> Damping:
+        """gamma for the cut at e."""
+        return damp(made.estimate, made.pair, e, self.problem.dual_norm(e), L, made.plan, self.sigma, self.bonus)
+
+    def _constant_needed(self, there: Evaluation, L: float, seen: Difference) -> float:
+        """The least L that the gradients at e and there allow, as far as rounding lets it be seen."""
+        problem, e, bend = self.problem, self.e, self.problem.oracle.bend.largest
+        if problem.L is not None and not self.method.raise_L:
+            return L
+        norms, D, doubt = (problem.dual_norm(e), problem.dual_norm(there)), seen.bregman, seen.noise
+        asked = smoothness_asked(problem.geometry, e, there, self.direction / L, norms, L, seen.up)
+        if problem.L is not None:  # a declared L is not called wrong for what rounding explains
+            apart, terms = norm2(e.x - there.x), sum(norm * (norm / L) for norm in norms)
+            sums = roundings(e.x.shape[0]) * e.eps * (there.norm2 * apart + terms)
+            doubt += seen.up * (e.df(bend) + there.df(bend) + there.dg(bend) * apart + sums)
+            doubt += 0.0 if seen.by_values else D  # it is known to be between 0 and 2 D
+        if asked > D + doubt:
+            return L * (asked / D) if D > 0.0 else math.inf
+        return min(L, L * max(asked / D, 0.0)) if UNCLEAR * seen.noise < D else L
+
+    def _is_carried(self, made: Made, there: Evaluation, L: float) -> bool:
+        """Whether an L that was found does no harm though it is too small for property P.
+
+        That is so where f falls below its lowest value by a quarter of what a step of 1/L promises, and the next cut
+        gets the weight that was planned.  Where f is nearly linear over long distances, this L is far below the others.
+        """
+        if self.problem.L is not None:
+            return False
+        N, seen = self.problem.dual_norm(self.e), compare(self.state.best or self.e, there)
+        if not seen.fall > 0.125 * (seen.up * N) * (N / L):
+            return False
+        return self._damp(made, there, L).gamma >= damping_rule(self.problem.gain(there), L, made.plan)
+
+    def _raise(self, L: float, needed: float) -> float:
+        """A larger constant; where steps vanish the run ends."""
+        if largest_size(self.direction / L) <= self.e.eps**2 * largest_size(self.e.x):
+            raise Stop(Status.PRECISION)
+        return max((RAISE if self.problem.L is None else CORRECT) * L, min(needed, MOST * L))
+
+    def _lower(self, L: float, needed: float) -> float:
+        """The constant for the next step, where this one was enough; a declared one stays."""
+        if self.problem.L is not None:
+            return L
+        return min(L, max((LOWER if self.state.has_risen else LOWER_FIRST) * L, needed))
+
+    def _next_state(self, made: Made, there: Evaluation, L: float, L_next: float, trials: int) -> OptimisedState:
+        """The next state."""
+        problem, state, note = self.problem, self.state, self.state.note
+        if problem.L is not None and L_next > max(problem.L, state.L_next):
+            note = f"The declared L = {problem.L:g} is too small for this function; it was raised to {L_next:.6g}."
+            note += " The rate that it promised does not hold."
+        lower = state.best is None or compare(state.best, there).fall > 0.0
+        return advance(
+            problem,
+            state,
+            there,
+            made.estimate,
+            trials,
+            x=made.pair.x,
+            fun=math.nan,
+            L=L,
+            L_next=L_next,
+            rho=made.plan.c / L,
+            note=note,
+            excess=made.pair.excess,
+            slack=made.pair.slack,
+            plan=made.plan,
+            gamma=made.gamma,
+            cut=self.e,
+            best=there if lower else state.best,
+            idle=0 if lower else state.idle + 1,
+            has_risen=state.has_risen or state.L_next < L,
+        )
 
 
-def _new_epoch(state: State) -> State:
-    """A new epoch at x_t; what the old one certified is kept."""
-    retired = state.estimate.certificate(state.origin)
-    estimate = Estimate.around(state.x, state.estimate.mu)
-    return replace(state, estimate=estimate, certificates=(*state.certificates, retired)[-KEPT:])
+def _is_stalled(problem: Problem, state: OptimisedState) -> bool:
+    """Whether f has stopped falling, in an epoch that has reached more weight than the one before it.
 
-
-def _repair_estimate(problem: Problem, state: State) -> State:
-    """Scale the cuts so that A_t f(x_t) <= min psi_t holds again: with too small an L, f(x_t) may be too high for it.
-
-    Where no scale is enough, begin a new epoch at the best point seen.
+    At p = 2 (sigma = 1) nothing is damped, and f(y) rises only where momentum overshoots: one rise is enough.
     """
-    estimate = state.estimate.rescale(problem.oracle.value(state.x))
-    if estimate.weight > 0.0 or problem.oracle.best is None:
-        return replace(state, estimate=estimate)
-    x = problem.oracle.best.x
-    return replace(state, x=x, estimate=Estimate.around(x, estimate.mu))
+    patience = max(2.0 - dual_convexity(problem.geometry), STALL * (state.iteration - state.began))
+    return state.idle >= patience and state.weight >= state.least
 
 
-def weight(estimate: Estimate, L: float, rho: float) -> float:
-    """a with L rho a^2 = A_{t+1} kappa_{t+1}."""
-    return increment(estimate.weight, L * rho, estimate.mu)
+def _fall(e: Evaluation, other: Evaluation) -> float:
+    """f at e minus f at the other."""
+    seen = compare(e, other)
+    return seen.fall / seen.up
+
+
+def _new_epoch(state: OptimisedState) -> OptimisedState:
+    """A new epoch at the lowest coupling point; what the old one certified is kept.
+
+    Where f is mu-strongly convex and epochs reach e^2/mu, f falls by a factor e^2 - 1 less in each than in the one
+    before.  Where it does not, epochs are too short, and the next must reach twice the weight.
+    """
+    best = state.best or state.at
+    fell = 0.0 if state.start is None else _fall(state.start, best)
+    return replace(
+        state,
+        x=best.x,
+        at=best,
+        excess=0.0,
+        slack=0.0,
+        plan=UNPLANNED,
+        estimate=Estimate.around(best.x, state.estimate.mu),
+        idle=0,
+        began=state.iteration,
+        start=best,
+        fell=fell,
+        least=2.0 * state.weight if fell * (math.e**2 - 1.0) > state.fell else state.least,
+        certificates=(*state.certificates, state.estimate.certificate(state.origin))[-KEPT:],
+    )

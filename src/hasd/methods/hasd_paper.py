@@ -6,8 +6,10 @@ Algorithm.  Find rho > 0 such that, with a^2 = (A_t + a)/(18 L rho), y = (A_t x_
             1/2 <= rho r(grad f(x_{t+1}))^2 <= 2,   r(g) = ||g||_{p*}/||g||_2;
             then psi_{t+1} = psi_t + a [f(x_{t+1}) + <grad f(x_{t+1}), . - x_{t+1}>].
             search="warm" starts from the last rho; search="bisect" is the paper's cold bisection on theta in [0, 1].
+            weights="lemma" takes the rule that the proof of Lemma 2 prints, a^2 = (A_t + A_{t+1})/(18 L rho).
 Guarantee.  A_t f(x_t) + B_t <= min psi_t with B_t = sum A_{i+1} ||grad f(x_{i+1})||_{p*}^2/(18 L) (Lemma 2), hence
             f(x_T) - f* <= 324 L R^2/(G^2 T^2) as printed; the same proof unrounded gives 72 in place of 324.
+            With weights="lemma" the same holds for B_t = sum a_{i+1} ||grad f(x_{i+1})||_{p*}^2/(18 L), and 36 for 72.
 Note.       At p = inf the residual can jump over the window; the search then takes the side that keeps Lemma 2.
             L is backtracked on Lemma 1's <grad f(x+), y - x+> >= ||grad f(x+)||_{p*}^2/(9L): all that the proof uses.
 Reference.  Bai & Bullins, Faster Acceleration for Steepest Descent (COLT 2025), Algorithm 1, Lemmas 1-3, Theorem 1.
@@ -37,6 +39,8 @@ PROGRESS = 9.0
 WINDOW = (0.5, 2.0)
 """1/2 <= rho r^2 <= 2: Algorithm 1, line 3."""
 SEARCHES = ("warm", "bisect")
+RULES = {"algorithm": 1.0, "lemma": 2.0}
+"""18 L rho a^2 = k A_t + a, by the name of the rule: A_{t+1} in Algorithm 1, A_t + A_{t+1} in the proof of Lemma 2."""
 
 
 Trial = tuple[float, Evaluation, float, float]
@@ -46,15 +50,19 @@ non-finite trials."""
 
 @dataclass(frozen=True)
 class HASDPaper:
-    """Algorithm 1."""
+    """Algorithm 1.
+
+    ``search``: how rho is searched.  ``weights``: the rule of Algorithm 1, or the one that the proof of Lemma 2 prints.
+    """
 
     search: str = "warm"
+    weights: str = "algorithm"
     name: str = "hasd-paper"
     default_p: float = math.inf
 
     def __post_init__(self) -> None:
-        """Refuse an unknown search."""
-        check_words(search=(self.search, SEARCHES))
+        """Refuse an unknown search, and an unknown rule."""
+        check_words(search=(self.search, SEARCHES), weights=(self.weights, tuple(RULES)))
 
     def init(self, problem: Problem, start: Evaluation) -> State:
         """A_0 = 0, psi_0 = 1/2 ||x - x_0||^2."""
@@ -80,12 +88,12 @@ class HASDPaper:
 
     def _search(self, problem: Problem, state: State) -> Found[Trial]:
         """Line 3: rho and x_{t+1} that fit each other."""
-        estimate, start = state.estimate, state.at
+        estimate, start, rule = state.estimate, state.at, RULES[self.weights]
 
         def residual(rho: float) -> tuple[float, Trial]:
             L, spoilt = state.L_next, 1.0
             while True:
-                a = increment(estimate.weight, CONSTANT * L * rho)
+                a = increment(rule * estimate.weight, CONSTANT * L * rho)
                 y = problem.oracle.evaluate(estimate.couple(state.x, a))
                 if not y.finite:
                     return math.nan, (a, y, L, spoilt)
@@ -102,11 +110,11 @@ class HASDPaper:
         size = CONSTANT * state.L_next * estimate.weight  # of order 1, whatever the scale of f is
 
         def rho_of(theta: float) -> float:  # theta = A_t/A_{t+1}
-            return theta / (size * (1.0 - theta) ** 2)
+            return theta * (1.0 + (rule - 1.0) * theta) / (size * (1.0 - theta) ** 2)
 
-        def theta_of(rho: float) -> float:  # A_t/(A_t + a) for Algorithm 1's a, which itself may overflow
+        def theta_of(rho: float) -> float:  # A_t/(A_t + a) for the rule's a, which itself may overflow
             z = size * rho
-            return 2.0 * z / (2.0 * z + 1.0 + math.sqrt(1.0 + 4.0 * z))
+            return 2.0 * z / (2.0 * z + 1.0 + math.sqrt(1.0 + 4.0 * rule * z))
 
         def bisect(low: float, high: float) -> float:
             return rho_of(0.5 * (theta_of(low) + theta_of(high)))

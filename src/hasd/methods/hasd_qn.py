@@ -18,7 +18,6 @@ True
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
@@ -28,11 +27,18 @@ from .._math.geometry import Array, dot, norm2
 from .._run.status import Status, Stop
 from ._curvature_pairs import NO_PAIRS, Pairs
 from ._line_search import BlackBoxLine, ImageLine, Line, refresh_image, wolfe
-from .base import IDLE, Evaluation, ImageMethod, ImageState, Problem, State, add_cut, advance, first_state
+from .base import (
+    Evaluation,
+    ImageMethod,
+    ImageState,
+    Problem,
+    State,
+    add_cut,
+    advance,
+    falls_endlessly,
+    first_state,
+)
 
-VAST = 1e15
-"""A run may be called endless where |f| > VAST |f(x_0)| and x is VAST^2 times the size of x_0 away from x_0.  Where the
-gradient has been nothing but rounding for a while, or no step is found, VAST times is far enough."""
 REFRESH = 100
 """Iterations after which a cached image is computed again from x."""
 
@@ -42,7 +48,6 @@ class QNState(ImageState):
     """A state with its curvature pairs."""
 
     pairs: Pairs = NO_PAIRS
-    first: float = math.nan  # f(x_0)
 
 
 @dataclass(frozen=True)
@@ -67,7 +72,7 @@ class HASDQN(ImageMethod):
         """One iteration along the quasi-Newton direction; where that fails, along the negative gradient."""
         assert isinstance(state, QNState)
         e = state.at
-        if _falls_endlessly(state):
+        if falls_endlessly(state):
             raise Stop(Status.UNBOUNDED)
         for pairs in (state.pairs, NO_PAIRS) if state.pairs else (NO_PAIRS,):
             d = -pairs.times(e.g) if pairs else e.g / -e.norm2  # of length 1, so that no square of ||g|| is taken
@@ -80,7 +85,7 @@ class HASDQN(ImageMethod):
         else:
             if state.age > 0 and state.point is not None:
                 return self.step(problem, refresh_image(problem, state))
-            raise Stop(Status.UNBOUNDED if _falls_endlessly(state, stuck=True) else Status.PRECISION)
+            raise Stop(Status.UNBOUNDED if falls_endlessly(state, stuck=True) else Status.PRECISION)
         there, point = line.take(look)
         s, y = there.x - e.x, there.g - e.g
         size = norm2(y)
@@ -96,17 +101,3 @@ class HASDQN(ImageMethod):
 def _slope_noise(state: QNState, d: Array) -> float:
     """How large a slope along d the gradient's rounding explains."""
     return state.at.dg(state.pairs.steepest) * norm2(d)
-
-
-def _falls_endlessly(state: QNState, stuck: bool = False) -> bool:
-    """Whether f, very far from x_0, still falls as steeply as on the whole way from x_0.
-
-    Where a convex f flattens towards a minimiser, Wolfe's conditions bring its slope well below the mean one.
-    """
-    e = state.at
-    if not abs(e.f) > VAST * abs(state.first):
-        return False
-    away = e.x - state.origin
-    far, mean = norm2(away), e.f - state.first
-    enough = VAST if stuck or state.standing.blurred >= IDLE else VAST**2
-    return far > enough * max(1.0, norm2(state.origin)) and dot(e.g, away / far) < 0.99 * (mean / far) < 0.0

@@ -46,7 +46,10 @@ class RestartState(State):
 
 @dataclass(frozen=True)
 class HASDRestart:
-    """Algorithm 2; `inner` is "hasd-paper" (as printed), "hasd" (the tight form), or a method object."""
+    """Algorithm 2; `inner` is "hasd-paper" (as printed), "hasd" or a method object.
+
+    "hasd" is the optimised form; its halving is proved for a declared L.
+    """
 
     G_hat: float | None = None
     constant: float = PERIOD
@@ -101,7 +104,8 @@ class HASDRestart:
         inner, epoch, certificates = state.inner, state.epoch, state.certificates
         if self._is_due(problem, inner):
             certificates = (*certificates, inner.estimate.certificate(state.origin))
-            at = inner.at if inner.at.x is inner.x else problem.oracle.evaluate(inner.x)
+            there = inner.at if inner.at.x is inner.x else problem.oracle.evaluate(inner.x)
+            at = there if there.finite and there.f <= inner.at.f else inner.at
             inner = replace(method.init(weakly, at), L=inner.L, L_next=inner.L_next, note=inner.note)
             epoch += 1
         inner = method.step(weakly, inner)

@@ -10,21 +10,33 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 from array_api_compat import device
 
-from .._math.arrays import Array, convert_like, largest_size, namespace, to_numpy, vanishes, write_into, zeros
+from .._math.arrays import (
+    Array,
+    convert_like,
+    is_foreign,
+    largest_size,
+    namespace,
+    to_numpy,
+    vanishes,
+    write_into,
+    zeros,
+)
 from .._math.geometry import dot
 from ._loss import Expansion
-from ._operators import Vector, row_blocks
+from ._operators import Vector, is_sparse, row_blocks
 from .losses import SquareLoss
 
 BLOCK = 1024
-"""Rows of a basis that are weighted at a time: a temporary of so many rows stays in cache."""
+"""Rows of a matrix that are weighted at a time: a temporary of so many rows stays in cache."""
 WIDE = 2**16
 """The same for other libraries, where a call to a device is expensive."""
+SPARSE_PRICE = 64.0
+"""What a multiplication costs in a product of sparse matrices, in those of a product of dense ones (measured)."""
 
 Image = Any
 """A vector of length n, wherever its parts are."""
@@ -122,6 +134,19 @@ class Images(Protocol):
         """Whether phi'' is the same everywhere: f is quadratic."""
         return isinstance(self.objective.loss, SquareLoss)
 
+    @property
+    def width(self) -> float:
+        """How far entries of z may move before the curvature is another one; inf where the loss does not say."""
+        return math.inf
+
+    def soften(self, factor: float) -> Self:
+        """The same images with a loss that is so many times as wide; asked for only where the width is finite."""
+        return self
+
+    def expand_again(self, point: Point) -> Point:
+        """A point whose loss was softer, or less soft, expanded by the loss of these images."""
+        return point
+
     def at(self, x: Vector) -> Point:
         """z = Ax - b, expanded; one product."""
 
@@ -154,6 +179,9 @@ class Images(Protocol):
     def bends(self, basis: Any, point: Point) -> Small:
         """W^T phi''(z) W."""
 
+    def hessian(self, point: Point) -> Small:
+        """A^T phi''(z) A."""
+
     def move(self, point: Point, direction: Image, t: float) -> tuple[Point, float]:
         """The point z + t direction, and the derivative of phi along the direction there."""
 
@@ -175,6 +203,25 @@ class LocalImages(Images):
     """Rows of A in this process."""
 
     objective: Any  # an Affine, which makes and counts the products
+    softer: Any = None  # a loss in place of the objective's own
+
+    @property
+    def loss(self) -> Any:
+        """The loss that is expanded."""
+        return self.objective.loss if self.softer is None else self.softer
+
+    @property
+    def width(self) -> float:
+        """That of the loss."""
+        return float(getattr(self.loss, "width", math.inf))
+
+    def soften(self, factor: float) -> LocalImages:
+        """The same images with a loss that is so many times as wide."""
+        return LocalImages(self.objective, self.loss.soften(factor))
+
+    def expand_again(self, point: Point) -> Point:
+        """The same image, with this loss."""
+        return self._point(point.z)
 
     def at(self, x: Vector) -> Point:
         """z = Ax - b, expanded; no product at x = 0."""
@@ -184,7 +231,7 @@ class LocalImages(Images):
         return self._point(self.objective.image(x))
 
     def _point(self, z: Vector) -> Point:
-        expansion: Expansion = self.objective.loss.expand(z)
+        expansion: Expansion = self.loss.expand(z)
         return Point(z, expansion.value, expansion)
 
     def gradient(self, point: Point) -> Vector:
@@ -201,20 +248,17 @@ class LocalImages(Images):
         return point.expansion.scale * (H - np.outer(r, r))
 
     def bends_parts(self, basis: Basis, point: Point) -> tuple[Small, Small]:
-        """W^T Diag(diagonal) W, block by block, and W^T rank_one, 0 where there is none."""
-        W, diagonal, rank_one = basis.columns, point.expansion.diagonal, point.expansion.rank_one
-        block = WIDE
-        if type(W) is np.ndarray:
-            block = BLOCK
-            alive = np.flatnonzero(diagonal)
-            if 4 * alive.size < diagonal.size:  # softmax with a small alpha: few rows carry all the curvature
-                W, diagonal = W[alive], diagonal[alive]
-                rank_one = None if rank_one is None else rank_one[alive]
-        H = np.zeros((basis.k, basis.k))
-        for part in row_blocks((W.shape[0], 1), block):
-            rows = W[part, :]
-            H += to_numpy(rows.T @ (diagonal[part, None] * rows))
-        return H, np.zeros(basis.k) if rank_one is None else to_numpy(W.T @ rank_one)
+        """W^T Diag(diagonal) W, and W^T rank_one, 0 where there is none."""
+        return _bends_parts(basis.columns, point.expansion)
+
+    def hessian(self, point: Point) -> Small:
+        """A^T phi''(z) A, by no products that are counted."""
+        H, r = self.hessian_parts(point)
+        return point.expansion.scale * (H - np.outer(r, r))
+
+    def hessian_parts(self, point: Point) -> tuple[Small, Small]:
+        """A^T Diag(diagonal) A and A^T rank_one."""
+        return _bends_parts(self.objective.A, point.expansion)
 
     def move(self, point: Point, direction: Image, t: float) -> tuple[Point, float]:
         """z + t direction; the derivative along it."""
@@ -232,3 +276,30 @@ class LocalImages(Images):
         """The same two parts along one direction."""
         diagonal, rank_one = point.expansion.diagonal, point.expansion.rank_one
         return dot(diagonal, direction * direction), 0.0 if rank_one is None else dot(rank_one, direction)
+
+
+def _bends_parts(W: Any, expansion: Expansion) -> tuple[Small, Small]:
+    """W^T Diag(diagonal) W, and W^T rank_one, 0 where there is none."""
+    diagonal, rank_one = expansion.diagonal, expansion.rank_one
+    if type(diagonal) is np.ndarray:
+        alive = np.flatnonzero(diagonal)
+        if 4 * alive.size < diagonal.size:  # softmax with a small alpha: few rows carry all the curvature
+            W, diagonal = W[alive], diagonal[alive]
+            rank_one = None if rank_one is None else rank_one[alive]
+    H = _weighted_gram(W, diagonal)
+    return H, np.zeros(len(H)) if rank_one is None else to_numpy(W.T @ rank_one)
+
+
+def _weighted_gram(W: Any, weights: Vector) -> Small:
+    """W^T Diag(weights) W for weights that are not negative, block by block."""
+    n, k = W.shape
+    if is_sparse(W):
+        counts = np.diff(W.tocsr().indptr).astype(float)
+        if SPARSE_PRICE * float(counts @ counts) < 0.5 * n * k * k:
+            return np.asarray((W.T @ W.multiply(weights[:, None]).tocsr()).todense(), dtype=np.float64)
+    H = np.zeros((k, k))
+    for part in row_blocks((n, 1), WIDE if is_foreign(weights) else BLOCK):
+        rows = W[part].toarray() if is_sparse(W) else W[part, :]
+        rows = rows * namespace(weights).sqrt(weights[part])[:, None]  # in float64, as the weights are
+        H += to_numpy(rows.T @ rows)  # NumPy sees the symmetry, and does half of the work
+    return H

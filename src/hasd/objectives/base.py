@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from typing import Any, Self
 
 import numpy.typing as npt
+from scipy.sparse.linalg import LinearOperator
 
 from .._checks import parameters
 from .._math.arrays import namespace
@@ -77,6 +78,11 @@ class Objective(ABC):
     def matrix(self) -> Matrix | None:
         """What the products are with; None for the identity."""
         return next((m for m in (getattr(self, name, None) for name in ("A", "H", "C")) if m is not None), None)
+
+    @property
+    def has_hessian(self) -> bool:
+        """Whether the entries of the matrix are at hand, so that the Hessian can be written out."""
+        return self.matrix is not None and not isinstance(self.matrix, LinearOperator)
 
     @property
     def model(self) -> Any:

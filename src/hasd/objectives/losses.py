@@ -7,8 +7,8 @@ float it is inf.  ``smoothness(A, p)`` is the declared constant of x -> phi(Ax -
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, replace
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -34,6 +34,15 @@ class _Softmax(Loss):
     def __post_init__(self) -> None:
         """Refuse an alpha that is not positive."""
         object.__setattr__(self, "alpha", number("alpha", self.alpha, least=0.0, strict=True))
+
+    @property
+    def width(self) -> float:
+        """How far entries of z may move before the curvature is another one."""
+        return self.alpha
+
+    def soften(self, factor: float) -> Self:
+        """The same smoothed maximum with alpha so many times as large."""
+        return replace(self, alpha=factor * self.alpha)
 
     def doubt(self, value: float, rows: int, dz: float) -> tuple[float, float, float]:
         """phi is off by at most what z is, as its slopes have sizes of sum 1 at most, and by its own sum."""

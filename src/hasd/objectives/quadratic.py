@@ -124,6 +124,11 @@ class QuadraticImages(Images):
         H = to_numpy(W[:d, :].T @ W[d:, :])
         return 0.5 * (H + H.T)
 
+    def hessian(self, point: Point) -> Small:
+        """H."""
+        H = self.objective.H
+        return np.array(H.toarray() if is_sparse(H) else to_numpy(H), dtype=np.float64)
+
     def move(self, point: Point, direction: Vector, t: float) -> tuple[Point, float]:
         """The pair at x + t q; the derivative along q."""
         there = self._point(point.z + t * direction)

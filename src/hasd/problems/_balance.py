@@ -294,7 +294,7 @@ def _result(problem: Balance, K: Any, end: Solution | None, obstacle: Obstacle, 
         fun=error,
         lower=min(obstacle.lower, error),
         message=f"{said} {obstacle.words}".strip(),
-        method="hasd-newton",
+        method="scaling-newton",
         nprod=npass,
         npass=npass,
     )

@@ -148,7 +148,7 @@ class Weighted:
 class PlanNewton(HASDQN):
     """Newton's method on a sparse plan, quasi-Newton's on a dense one."""
 
-    name: str = "hasd-newton"
+    name: str = "scaling-newton"
 
     def step(self, problem: Problem, state: State) -> QNState:
         """One iteration."""

@@ -1,7 +1,7 @@
 """Entropic optimal transport, solved by its semi-dual, with a feasible plan and a certified gap.
 
 Problem.    min <C, P> + reg sum_ij P_ij log P_ij over P >= 0 with row sums a and column sums b.
-Algorithm.  The dual in the log domain with u eliminated, by `hasd-newton` down a ladder of regs (see `scaling`); the
+Algorithm.  The dual in the log domain with u eliminated, by `scaling-newton` down a ladder of regs (see `scaling`); the
             plan rounded to the marginals by Altschuler, Weed & Rigollet's Algorithm 2.
 Guarantee.  lower <= optimum <= fun: lower is the dual value of the potentials, and fun the value of a
             plan with the marginals a and b.  For mass 1 the unregularised optimum lies in [cost - d, cost], with
@@ -281,7 +281,7 @@ def _result(problem: Transport, end: Solution, session: Session) -> Result:
         fun=fun,
         lower=min(problem.in_units(certified_bound(dual, u, v, problem.scale)), fun),
         marginal_error=end.error,
-        method="hasd-newton",
+        method="scaling-newton",
         nprod=end.npass,
         npass=end.npass,
     )

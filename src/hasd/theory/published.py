@@ -14,8 +14,10 @@ __all__ = [
     "DISTANCE",
     "DISTANCE_CORRECTED",
     "GROWTH",
+    "GROWTH_LEMMA2",
     "GROWTH_PAPER",
     "MAIN",
+    "MAIN_LEMMA2",
     "MAIN_LEMMA3",
     "MAIN_PAPER",
     "PROGRESS",
@@ -46,6 +48,8 @@ GROWTH_PAPER = 18.0
 """Lemma 3 as printed: sqrt(A_t) >= G t / (18 sqrt(L))."""
 GROWTH = 12.0
 """Lemma 3 unrounded (ours): sqrt(A_t) >= G t / (12 sqrt(L))."""
+GROWTH_LEMMA2 = 6.0 * math.sqrt(2.0)
+"""The same with the weights that the proof of Lemma 2 prints (ours): sqrt(A_t) >= G t / (6 sqrt(2 L))."""
 
 MAIN_PAPER = 324.0
 """Theorem 1 as printed; twice what its own Lemma 3 gives."""
@@ -53,6 +57,8 @@ MAIN_LEMMA3 = 162.0
 """Theorem 1 with Lemma 3 as printed: 18^2 / 2."""
 MAIN = 72.0
 """Theorem 1 with Lemma 3 unrounded (ours): 12^2 / 2."""
+MAIN_LEMMA2 = 36.0
+"""Theorem 1 with the weights that the proof of Lemma 2 prints (ours): (6 sqrt(2))^2 / 2."""
 
 DISTANCE_CORRECTED = 54.0
 """Lemma R_bounds with the square roots of Cauchy-Schwarz put back and Lemma 3 as printed: 3 * 18."""
@@ -111,7 +117,8 @@ def progress_from_gradient(L: float, grad_norm: float) -> float:
 def slack_from_gradient(L: float, A: float, grad_norm: float) -> float:
     """B_{t+1} - B_t = A_{t+1} ||grad f(x_{t+1})||_{p*}^2 / (18 L), where A_t f(x_t) + B_t <= psi*_t.
 
-    Lemma 2 of the paper.  Its proof once prints a^2 = (A_t + A_{t+1})/(18 L rho), which should be A_{t+1}/(18 L rho).
+    Lemma 2 of the paper.  Its proof once prints a^2 = (A_t + A_{t+1})/(18 L rho), where Algorithm 1 has A_{t+1}/(18 L
+    rho).  With the printed rule the statement holds too, if a_{t+1} is given here in place of A_{t+1}.
 
     >>> slack_from_gradient(L=1.0, A=2.0, grad_norm=3.0)
     1.0

@@ -12,10 +12,12 @@ import torch
 
 from .. import _inputs as inputs
 from .._math.arrays import to_numpy
+from .._math.estimate import EstimateBound
 from .._math.evaluation import NO_BEND, Bend, Evaluation
 from .._resume import packing
 from .._run import loop
 from .._run.capabilities import ObjectiveTraits, traits_of_method
+from .._run.certificate import Cut, cut_at
 from .._run.oracle import Oracle
 from .._run.problem import Method, Problem
 from .._run.record import State
@@ -38,9 +40,11 @@ class HASD(torch.optim.Optimizer):
     """Accelerated steepest descent in the l_p norm of all parameters together, for a convex loss without noise.
 
     A step needs a closure, as for ``torch.optim.LBFGS``: it clears the gradients, computes the loss, calls ``backward``
-    and returns the loss.  `step` calls it once to a few times, with the gradients cleared before.  The loss must be a
+    and returns the loss.  With method "hasd", `step` calls it once, at the coupling point y that follows the new
+    iterate; the first step calls it at the start too, and a step is repeated if the loss is not finite or L is much too
+    small.  Other methods call it once to a few times.  The gradients are cleared before each call.  The loss must be a
     function of the parameters alone, without minibatches or dropout.  When `step` returns, the parameters hold the
-    iterate x.  If you change them between steps, or add a group, the method starts anew from the new parameters.
+    iterate x, not y.  If you change them between steps, or add a group, the method starts anew from the new parameters.
 
     Parameters
     ----------
@@ -48,12 +52,12 @@ class HASD(torch.optim.Optimizer):
         Tensors or groups, as everywhere in ``torch.optim``.
     lr : float
         If L is given, the constant used is L/lr with the smallest lr of the groups, so that schedulers work.  Without
-        L, the stepsize is found by backtracking and lr has no effect, except that lr = 0 stops all moves.  With method
-        "hasd" the constant never falls, so a later lr can only shorten the steps.
+        L, the constant is found on the way and lr has no effect, except that lr = 0 stops all moves.  With method
+        "hasd" a given constant never falls, so a later lr can only shorten the steps.
     p : float, optional
         The norm, 2 <= p <= inf; None lets the method choose (inf for "hasd").
     L : float, optional
-        The smoothness constant of the loss in that norm; None finds it by backtracking.
+        The smoothness constant of the loss in that norm; None finds one on the way.
     mu : float
         The strong convexity of the loss w.r.t. l_2.
     method : str
@@ -118,8 +122,8 @@ class HASD(torch.optim.Optimizer):
     def step(self, closure: Any = None) -> Any:
         """Make one iteration; return what the closure returned at its first call.
 
-        The parameters stay where they are at machine precision, if the gradient is 0, if the loss is not finite, or if
-        lr = 0; `status` then says why.
+        The parameters stay where they are at machine precision, if the loss is not finite, or if lr = 0; `status` then
+        says why.  If a gradient was 0, they are set to the point where it was, and stay there.
         """
         if closure is None:
             raise TypeError(
@@ -166,6 +170,8 @@ class HASD(torch.optim.Optimizer):
             state = next(states)
             return next(states), ""
         except Stop as stop:
+            if stop.status is Status.CONVERGED and state is not None:  # the gradient is 0 at y, which need not be x
+                state = state.with_fields(x=state.at.x, fun=state.at.f)
             return state, stop.status.message
 
     def _method(self) -> Method:
@@ -219,7 +225,7 @@ class HASD(torch.optim.Optimizer):
 
     @property
     def grad_norm(self) -> float:
-        """The dual norm of the gradient that the last step used; NaN before the first."""
+        """The dual norm of the gradient that the last step computed; NaN before the first."""
         return self._kept.get("grad_norm", math.nan)
 
     def bound(self, radius: float | None = None) -> float:
@@ -234,11 +240,16 @@ class HASD(torch.optim.Optimizer):
         run = None if coarse else self._unpack()
         if run is None:
             return -sign * math.inf
-        if radius is None and self._shared_setting("mu") == 0.0:
+        mu = self._shared_setting("mu")
+        if radius is None and mu == 0.0:
             raise ValueError("bound needs radius, an l_2 bound on the distance to a minimiser, because mu = 0")
         if radius is not None:
             inputs.number("radius", radius, least=0.0)
         state, _, _, seen = run
-        certificates = (*state.certificates, state.estimate.certificate(state.origin))
-        bend = max(seen.largest, self._shared_setting("mu"), 0.0 if seen.pairs else state.L)  # L if nothing was seen
-        return sign * max(certificate.lower(radius, bend) for certificate in certificates)
+        proofs: tuple[EstimateBound | Cut, ...] = (
+            *state.certificates,
+            state.estimate.certificate(state.origin),
+            cut_at(state.at, state.origin, mu),
+        )
+        bend = max(seen.largest, mu, 0.0 if seen.pairs else state.L)  # L if nothing was seen
+        return sign * max(proof.lower(radius, bend) for proof in proofs)

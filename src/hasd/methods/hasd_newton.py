@@ -1,0 +1,241 @@
+"""Newton's method inside the certified estimate sequence: for f(x) = phi(Ax - b) + (ridge/2)||x||^2 with few columns.
+
+Problem.    min f(x), f as above, phi convex and smooth, A an array or a sparse matrix with some hundreds of columns.
+Algorithm.  d = -B_t grad f(x_t);  x_{t+1} = x_t + t d with Wolfe's conditions, by a search on the image of d;
+            a = the largest root of (A_t + a) f_best <= min psi_{t+1}, f_best the least f so far;
+            psi_{t+1} = psi_t + a [f(x_t) + <grad f(x_t), . - x_t> + (mu/2)||. - x_t||^2].
+            B_t is the inverse of the Hessian A^T phi'' A + ridge I at an iterate, corrected by the pairs of the steps
+            since then (`_curvature_pairs`).  A new Hessian is made when the steps since the last one have cost as much
+            as it does, by counted cost (`_costs`).  So a run takes at most about twice as long as if it had known from
+            the beginning whether Hessians pay: with few columns every step is Newton's, with many the first steps are
+            those of hasd-qn.
+Sharp       A smoothed maximum phi_alpha(z) = alpha log sum_i exp(z_i/alpha) with a small alpha bends so sharply that no
+maxima.     Hessian is good for more than a short step.  So the run begins with a larger alpha, for which Newton's step
+            moves the rows that count by no more than two alphas, and halves it after every such step.  With the weights
+            w = phi'(z), <d, H d> = Var_w(A d)/alpha: the square of Newton's decrement over alpha is the variance of the
+            change of z in units of alpha, and the curvature changes over about one of them.
+Guarantee.  A_t f_best <= min psi_t for all t, hence f_best - f* <= R^2/(2 A_T), known after the run: the gradients in
+            the cuts are those of f, whatever the steps are made with.  No rate is claimed for the steps themselves
+            beyond Newton's quadratic one near a minimiser, where every step has a Hessian of its own.
+Cost.       Two products with A a step, three while alpha is larger than it should be, and n_a d^2/2 + d^3/6
+            multiplications for a Hessian, n_a being the rows with curvature; memory for three d x d matrices.
+Reference.  AGMsDR (Nesterov, Gasnikov, Guminov, Dvurechensky 2020) for the root; Byrd, Nocedal & Schnabel (1994) for
+            the pairs; a smoothing that is sharpened on the way: Becker, Candes & Grant (2011).
+
+>>> import numpy as np, hasd
+>>> rng = np.random.default_rng(0)
+>>> f = hasd.objectives.Logistic(rng.standard_normal((200, 5)), np.sign(rng.standard_normal(200)), ridge=1e-3)
+>>> res = hasd.minimize(f, np.zeros(5), method="hasd-newton", tol=1e-10)
+>>> res.success, res.nit < 10
+(True, True)
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import partial
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from .._checks import check_whole
+from .._math.arrays import Array
+from .._math.geometry import dot, norm2
+from .._run.status import Status, Stop
+from ..objectives._images import Images, Point
+from ._costs import Costs
+from ._curvature_pairs import NO_PAIRS, Pairs, factorise
+from ._line_search import ImageLine, Look, evaluate_image, refresh_image, wolfe
+from .base import Evaluation, ImageMethod, ImageState, Problem, State, add_cut, advance, falls_endlessly, first_state
+
+COVERED = 4.0
+"""The square of the number of alphas by which a step may move the rows that count."""
+SOFTER, SHARPER, SOFTEST = 8.0, 2.0, 2.0**60
+"""By what alpha is multiplied while the first step is too long, divided when a step was short enough; and the limit."""
+SHORT, LONG = 0.2, 0.7
+"""A step of less than SHORT of Newton's raises the damping, one of more than LONG lowers it."""
+REFRESH = 100
+"""Iterations after which a cached image is computed again from x."""
+PATIENCE = (8, 3)
+"""After so many iterations in a row in which neither f nor ||g|| falls, and so many in which the gradient is nothing
+but rounding, the run is at machine precision."""
+
+
+@dataclass(frozen=True, repr=False)
+class NewtonState(ImageState):
+    """A state with the metric of the next step."""
+
+    pairs: Pairs = NO_PAIRS  # B
+    softness: float = math.nan  # what alpha is multiplied by; NaN: as much as it takes
+    damping: float = 0.0  # the multiple of ||g|| that is added to a Hessian
+    spent: float = 0.0  # what the steps since the last Hessian have cost
+    best: float = math.inf  # the least f so far
+
+
+class Model(NamedTuple):
+    """What a step is made with: f, or f with a softer loss, and its metric."""
+
+    images: Images
+    softness: float
+    point: Point  # phi expanded at z
+    e: Evaluation  # value and gradient
+    pairs: Pairs
+    step: Array  # -B g
+    top: float  # the largest entry of the Hessian, over ||g||; NaN where the Hessian is an older one
+
+    @property
+    def slope(self) -> float:
+        """<g, step>."""
+        return dot(self.e.g, self.step)
+
+    @property
+    def moved(self) -> float:
+        """The variance, over the rows that count, of what the step changes z by, in units of alpha^2."""
+        return -self.slope / self.images.width if self.pairs.factor is not None else math.inf
+
+
+@dataclass(frozen=True)
+class HASDNewton(ImageMethod):
+    """Newton's method with a certificate.  `memory`: pairs kept between two Hessians."""
+
+    memory: int = 20
+    name: str = "hasd-newton"
+    default_p: float = 2.0
+    state_classes: ClassVar[tuple[type, ...]] = (NewtonState,)
+    needs_images: bool = True
+    needs_hessian: bool = True
+
+    def __post_init__(self) -> None:
+        """Refuse a memory below one."""
+        check_whole("memory", self.memory, least=1)
+
+    def init(self, problem: Problem, start: Evaluation) -> NewtonState:
+        """The image of x_0; a loss without a width is not softened."""
+        images = problem.objective.images()
+        softness = 1.0 if math.isinf(images.width) else math.nan
+        own = {"point": images.at(start.x), "softness": softness, "best": start.f, "first": start.f}
+        return NewtonState(**first_state(problem, start, problem.mu), **own)
+
+    def step(self, problem: Problem, state: State) -> NewtonState:
+        """One step."""
+        assert isinstance(state, NewtonState)
+        if falls_endlessly(state):
+            raise Stop(Status.UNBOUNDED)
+        costs = Costs.of(problem.objective)
+        model = _choose_model(problem, state, costs)
+        line = ImageLine(problem, model.e, model.step, model.point, model.images)
+        slope = model.slope
+        faint = partial(_faint_slope, problem, state, model.step)
+        look, trials = wolfe(line, model.e.f, slope, line.first_length(slope), state.at.eps, faint)
+        if look is None:
+            return self._try_again(problem, state, model)
+        there, point = _take(problem, state, model, look)
+        pairs = self._add_pair(model, there) if model.softness == 1.0 else NO_PAIRS
+        is_new = not math.isnan(model.top)
+        best, e = min(state.best, there.f), state.at
+        # While alpha is raised, f itself need not fall in every step.
+        standing = state.standing if model.softness > 1.0 else state.standing.with_iterate(there, there.doubt.true, PATIENCE)
+        own = {"point": point, "age": state.age + 1, "standing": standing, "pairs": pairs, "best": best}
+        own |= {"softness": _sharpen(model), "damping": _next_damping(state, model, look.t)}
+        own |= {"spent": costs.step(2 * len(pairs)) + (0.0 if is_new else state.spent)}
+        moved = advance(problem, state, there, add_cut(state.estimate, e, best), trials, **own)
+        return refresh_image(problem, moved) if moved.age >= REFRESH else moved
+
+    def _add_pair(self, model: Model, there: Evaluation) -> Pairs:
+        """The metric with the pair of this step, where that has curvature."""
+        s, y = there.x - model.e.x, there.g - model.e.g
+        size = norm2(y)
+        return model.pairs.append(s, y, size, self.memory) if dot(s, y) > there.eps * norm2(s) * size else model.pairs
+
+    def _try_again(self, problem: Problem, state: NewtonState, model: Model) -> NewtonState:
+        """The step from the same point, where f did not fall: with a smaller alpha, a new image, or a new metric."""
+        if model.softness > 1.0:
+            again = state.with_fields(softness=max(1.0, model.softness / SHARPER))
+        elif state.age > 0:
+            again = refresh_image(problem, state).with_fields(softness=1.0)
+        elif math.isnan(model.top):
+            again = state.with_fields(spent=math.inf)
+        elif state.damping < model.top:
+            again = state.with_fields(softness=1.0, damping=max(16.0 * state.damping, 1e-6 * model.top), spent=math.inf)
+        else:
+            raise Stop(Status.UNBOUNDED if falls_endlessly(state, stuck=True) else Status.PRECISION)
+        return self.step(problem, again)
+
+
+def _choose_model(problem: Problem, state: NewtonState, costs: Costs) -> Model:
+    """A model with a new Hessian, where the steps since the last one have cost as much, or with the metric there is."""
+    if math.isnan(state.softness):
+        return _first_model(problem, state)
+    if state.softness > 1.0 or state.spent >= costs.hessian(_rows_that_count(state.point)):
+        return _make_model(problem, state, state.softness)
+    e = state.at
+    step = -state.pairs.times(e.g) if state.pairs or state.pairs.factor is not None else e.g / -e.norm2
+    return Model(problem.objective.images(), 1.0, state.point, e, state.pairs, step, math.nan)
+
+
+def _first_model(problem: Problem, state: NewtonState) -> Model:
+    """The model at x_0, with as soft a loss as it takes for the step to be short; with the loss itself if none is."""
+    first = model = _make_model(problem, state, 1.0)
+    while model.moved > COVERED:
+        softer = _make_model(problem, state, SOFTER * model.softness)
+        # Without a ridge all rows count alike sooner or later, and nothing changes from then on.
+        is_same = problem.objective.ridge == 0.0 and 0.99 * model.moved < softer.moved < math.inf
+        if is_same or softer.softness > SOFTEST:
+            return first
+        model = softer
+    return model
+
+
+def _make_model(problem: Problem, state: NewtonState, softness: float) -> Model:
+    """The model at x_t with a Hessian of its own."""
+    e, ridge, images, point = state.at, problem.objective.ridge, problem.objective.images(), state.point
+    if softness > 1.0:
+        images = images.soften(softness)
+        point = images.expand_again(state.point)
+        f, g = point.value + 0.5 * ridge * dot(e.x, e.x), images.gradient(point) + ridge * e.x
+        e = Evaluation(e.x, f, g)
+    H = images.hessian(point)
+    H.flat[:: len(H) + 1] += ridge
+    top = float(H.diagonal().max(initial=0.0)) / e.norm2
+    pairs = Pairs.on(factorise(H, state.damping * e.norm2))
+    if pairs.factor is not None:
+        step = -pairs.times(e.g)
+    else:  # no curvature to speak of
+        step = e.g / -(top * e.norm2 if top > 0.0 else e.norm2)
+    return Model(images, softness, point, e, pairs, step, top)
+
+
+def _take(problem: Problem, state: NewtonState, model: Model, look: Look) -> tuple[Evaluation, Point]:
+    """f itself where the search ended: one product."""
+    own = problem.objective.images()
+    point = look.found if model.softness == 1.0 else own.expand_again(look.found)
+    problem.oracle.charge()
+    return evaluate_image(problem, state.x + look.t * model.step, point, state.at.doubt.image), point
+
+
+def _faint_slope(problem: Problem, state: NewtonState, step: Array) -> float:
+    """How large a slope along the step does not yet prove that f falls without end."""
+    return math.inf if problem.bounded_below else state.at.dg() * norm2(step)
+
+
+def _sharpen(model: Model) -> float:
+    """The softness of the next step: less, after a step that the curvature at its beginning covers."""
+    return max(1.0, model.softness / SHARPER) if model.moved <= COVERED else model.softness
+
+
+def _next_damping(state: NewtonState, model: Model, t: float) -> float:
+    """The damping of the next Hessian, after a step of t times Newton's."""
+    if math.isnan(model.top):
+        return state.damping
+    if t < SHORT:
+        return max(4.0 * state.damping, 1e-4 * model.top)
+    if t <= LONG:
+        return state.damping
+    return 0.25 * state.damping if state.damping > 1e-9 * model.top else 0.0
+
+
+def _rows_that_count(point: Point) -> int | None:
+    """Rows with curvature, as far as that can be told."""
+    diagonal = getattr(point.expansion, "diagonal", None)
+    return int(np.count_nonzero(diagonal)) if type(diagonal) is np.ndarray else None
