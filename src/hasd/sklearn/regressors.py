@@ -1,10 +1,9 @@
-"""scikit-learn estimators: linear models fitted in the maximum norm and in l_q, each with a certificate.
+"""Linear models fitted in the maximum norm and in l_q, each with a certificate.
 
 Problem.    min over w, c of ||Xw + c - y||, in the maximum norm (`MinimaxRegressor`) or in l_q (`LpRegressor`).
 Algorithm.  `hasd.chebyshev` and `hasd.lp_fit`; the intercept is a column of ones, beside which the columns of a dense X
             are centred.  A sparse X stays sparse.
 Guarantee.  ``value_ - gap_`` is a lower bound on the error of every linear model on the training data.
-Needs scikit-learn 1.6 or newer: ``pip install "hasd[sklearn]"``.
 
 >>> import numpy as np
 >>> X = np.linspace(-1, 1, 101)[:, None]
@@ -23,21 +22,15 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from . import _inputs as inputs
-from ._math.arrays import refuse_masked
-from ._run.report import Result
-from .problems._chebyshev import chebyshev
-from .problems._lp_fit import lp_fit
-
-try:
-    from sklearn.base import BaseEstimator, RegressorMixin
-    from sklearn.exceptions import ConvergenceWarning
-    from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
-except ImportError as error:
-    raise ImportError('hasd.sklearn needs scikit-learn 1.6 or newer: pip install "hasd[sklearn]"') from error
-
-__all__ = ["LpRegressor", "MinimaxRegressor"]
+from .. import _inputs as inputs
+from .._math.arrays import refuse_masked
+from .._run.report import Result
+from ..problems._chebyshev import chebyshev
+from ..problems._lp_fit import lp_fit
 
 Array = npt.NDArray[Any]
 
