@@ -61,7 +61,7 @@ def test_blocks_give_the_values_and_minimisers_of_one_piece(kind, method):
     assert close(ours.x, theirs.x) and close(ours.fun, theirs.fun)
 
 
-@pytest.mark.parametrize("method", sorted(set(hasd.method_names()) - {"hasd-cg"}))
+@pytest.mark.parametrize("method", sorted(set(hasd.method_names()) - {"hasd-cg", "hasd-newton"}))
 @pytest.mark.parametrize("p", [2.0, 4.0])
 def test_every_method_takes_the_same_steps_on_blocks_in_either_norm(method, p):
     f, whole = both("log-sum-exp")

@@ -109,6 +109,7 @@ def test_arrays_in_and_out_of_a_black_box_are_of_the_kind_of_x0(method, kind):
             (method, name)
             for method in ("auto", "hasd-subspace", "hasd-newton", "hasd-qn", "hasd", "agd")
             for name in OBJECTIVES
+            if (method, name) != ("hasd-newton", "identity")  # which it refuses
         ),
         *(("hasd-cg", name) for name in ("squares", "quadratic")),
     ],

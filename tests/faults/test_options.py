@@ -44,6 +44,7 @@ ACCEPTED = {
     ("hasd-subspace", "memory"): {"None": "by cost", "10^400": "as many directions as there are variables"},
     ("hasd-subspace", "inner"): {"10^400": "as many steps as it takes"},
     ("hasd-qn", "memory"): {"10^400": "as many pairs as there are iterations"},
+    ("hasd-newton", "memory"): {"10^400": "as many pairs as there are iterations"},
     ("hasd-paper", "search"): {},
     ("hasd-paper", "weights"): {},
     ("hasd-restart", "G_hat"): {"None": "certified restarts", "1.5": "a gain is at least 1"},
@@ -133,8 +134,8 @@ def test_a_misspelt_method_is_answered_with_the_one_that_was_meant(name, meant):
 
 
 def test_a_name_that_is_like_no_other_is_answered_with_what_there_is():
-    with pytest.raises(ValueError, match=r"^unknown method 'newton': the methods are: auto, hasd, "):
-        run("newton")
+    with pytest.raises(ValueError, match=r"^unknown method 'simplex': the methods are: auto, hasd, "):
+        run("simplex")
     with pytest.raises(
         TypeError, match=r"^unknown option 'inertia': the options of method 'heavy-ball' are: momentum$"
     ):

@@ -67,7 +67,7 @@ def test_twenty_thousand_rows_are_solved_in_at_most_thirty_programs(seed):
 
 def test_mutation_vertices_alone_stall(monkeypatch):
     """With no centre (WIDEST = 0) every program has the value of the minimum, and no vertex of it meets all rows."""
-    A, b, least = table_of_counts(0, 4000)
+    A, b, least = table_of_counts(0, 2000)
     assert hasd.chebyshev(A, b, maxiter=6).success
     monkeypatch.setattr(programs, "WIDEST", 0)
     res = hasd.chebyshev(A, b, maxiter=6)

@@ -44,7 +44,8 @@ def first_steps(page):
 
 
 def minimax_polynomial(page):
-    assert page["res"].success and page["points"].size == page["DEGREE"] + 2
+    least = page["DEGREE"] + 2  # no fewer points carry a proof; a peak between two points may be held by both
+    assert page["res"].success and least <= page["points"].size <= 2 * least
     assert page["polynomials_left"] < 1e-13
     assert page["proven"] == pytest.approx(page["error_minimax"], rel=1e-9)
     assert 0.0 <= 1.0 - page["error_minimax"] / page["error_remez"] < 1e-6

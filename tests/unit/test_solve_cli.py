@@ -148,7 +148,7 @@ def test_logistic_writes_a_certified_minimum_in_any_norm(capsys, words, tmp_path
     assert f(arrays["x"]) == pytest.approx(scalars["fun"], abs=rounding)
     assert "Labels: 'no' became -1, 'yes' became +1." in text
     assert scalars["settings"]["norm"] == {None: None, "inf": "inf", "3": 3.0}[norm]
-    assert scalars["method"] == ("hasd" if norm else "hasd-qn")
+    assert scalars["method"] == ("hasd" if norm else "hasd-newton")
 
 
 def test_lse_takes_zeros_for_the_target_that_an_npz_lacks(capsys, tmp_path):
@@ -296,7 +296,7 @@ def test_fifty_coefficients_are_shown_and_of_more_the_largest(capsys, tmp_path, 
 def test_a_run_that_a_limit_ended_is_solved_only_by_its_certified_gap(capsys, tmp_path):
     """The gradient or the marginals are not within --tol, but the gap is, and the status says that."""
     np.savez(tmp_path / "t.npz", A=A, y=np.sign(B), C=np.abs(A))
-    for argv in (("transport", "--reg", "0.1", "--maxiter", "6"), ("logistic", "--maxiter", "5")):
+    for argv in (("transport", "--reg", "0.1", "--maxiter", "6"), ("logistic", "--maxiter", "3")):
         text = solved(capsys, str(tmp_path / "t.npz"), "--problem", *argv, "--out", str(tmp_path))
         scalars, _ = written(tmp_path)
         assert "status       solved. The certified gap is within the tolerance.\n" in text
@@ -413,7 +413,9 @@ def test_a_run_without_time_writes_what_there_is_before_the_first_step(capsys, t
     at_zero = {"logistic": math.log(2), "lse": float(np.logaddexp.reduce(-b))}
     if problem in at_zero:
         assert scalars["fun"] == pytest.approx(at_zero[problem]) and not arrays["x"].any()
-        assert scalars["why"].startswith("the norm was given: p = 3" if "norm" in given else "products with A are ")
+        assert scalars["why"].startswith(
+            "the norm was given: p = 3" if "norm" in given else "the Hessian of a function "
+        )
 
 
 @pytest.mark.parametrize("problem", ["minimax", "lp", "logistic", "lse", "transport"])
@@ -526,8 +528,8 @@ def on_a_terminal(code: str) -> str:
     [
         ("minimax", "chebyshev"),
         ("lp", "lp_fit"),
-        ("logistic --target label", "hasd-qn"),
-        ("lse --ridge 0.1", "hasd-qn"),
+        ("logistic --target label", "hasd-newton"),
+        ("lse --ridge 0.1", "hasd-newton"),
         ("transport", "transport"),
     ],
 )

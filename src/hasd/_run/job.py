@@ -102,13 +102,14 @@ class Job:
         """Compare f where the run last knew it: the same data, and the same function, give the same value.
 
         Near a minimum of value 0, f is nothing but rounding.  Differences are therefore compared with f at x_0, and
-        with what f changes by when x changes by a relative `SAME`.
+        with what f changes by when x changes by a relative `SAME`, and with what both values may be off by.
         """
         state, e = run.state, run.state.at
-        now = self.problem.oracle.record(e.x).f
-        size = max(abs(e.f), abs(now), abs(run.first))
-        if not abs(now - e.f) <= SAME * (size + e.norm2 * max(norm2(e.x), norm2(e.x - state.origin))):
-            raise ValueError(f"{where} is of another function: at its point f was {e.f!r}, and is {now!r} now")
+        again = self.problem.oracle.record(e.x)
+        size = max(abs(e.f), abs(again.f), abs(run.first))
+        most = SAME * (size + e.norm2 * max(norm2(e.x), norm2(e.x - state.origin))) + e.df() + again.df()
+        if not abs(again.f - e.f) <= most:
+            raise ValueError(f"{where} is of another function: at its point f was {e.f!r}, and is {again.f!r} now")
 
 
 def _fingerprint(geometry: Geometry, x0: Array) -> str:

@@ -59,13 +59,22 @@ def choose(objective: Any) -> tuple[str, str]:
     if not traits.has_images:
         return "hasd-qn", "the function is a Python callable of unknown structure"
     images, d, cost = objective.images(), objective.dimension, objective.row_cost
-    if traits.has_hessian and d <= (NEWTON_RIDGE if images.width < math.inf and objective.ridge > 0.0 else NEWTON):
+    if traits.has_hessian and d <= _most_columns(objective, images):
         return "hasd-newton", f"the Hessian of a function of {d} variables costs little"
     if images.constant:
         return "hasd-cg", "the function is quadratic"
     if cost >= CHEAP_ROW:
         return "hasd-subspace", f"products with A are the main cost: {cost:.3g} entries a row"
     return "hasd-qn", f"products with A are cheap: {cost:.3g} entries a row"
+
+
+def _most_columns(objective: Any, images: Any) -> int:
+    """Columns up to which Newton's method is worth trying; 0 where a sharp maximum cannot be softened."""
+    if math.isinf(getattr(getattr(objective, "loss", None), "width", math.inf)):
+        return NEWTON
+    if math.isinf(images.width):
+        return 0
+    return NEWTON_RIDGE if objective.ridge > 0.0 else NEWTON
 
 
 def method_names() -> list[str]:

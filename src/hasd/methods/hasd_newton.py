@@ -47,7 +47,18 @@ from ..objectives._images import Images, Point
 from ._costs import Costs
 from ._curvature_pairs import NO_PAIRS, Pairs, factorise
 from ._line_search import ImageLine, Look, evaluate_image, refresh_image, wolfe
-from .base import Evaluation, ImageMethod, ImageState, Problem, State, add_cut, advance, falls_endlessly, first_state
+from .base import (
+    Evaluation,
+    ImageMethod,
+    ImageState,
+    Problem,
+    Standing,
+    State,
+    add_cut,
+    advance,
+    falls_endlessly,
+    first_state,
+)
 
 COVERED = 4.0
 """The square of the number of alphas by which a step may move the rows that count."""
@@ -134,9 +145,8 @@ class HASDNewton(ImageMethod):
         pairs = self._add_pair(model, there) if model.softness == 1.0 else NO_PAIRS
         is_new = not math.isnan(model.top)
         best, e = min(state.best, there.f), state.at
-        # While alpha is raised, f itself need not fall in every step.
-        standing = state.standing if model.softness > 1.0 else state.standing.with_iterate(there, there.doubt.true, PATIENCE)
-        own = {"point": point, "age": state.age + 1, "standing": standing, "pairs": pairs, "best": best}
+        own = {"point": point, "age": state.age + 1, "pairs": pairs, "best": best}
+        own |= {"standing": _next_standing(state, model, there)}
         own |= {"softness": _sharpen(model), "damping": _next_damping(state, model, look.t)}
         own |= {"spent": costs.step(2 * len(pairs)) + (0.0 if is_new else state.spent)}
         moved = advance(problem, state, there, add_cut(state.estimate, e, best), trials, **own)
@@ -212,6 +222,16 @@ def _take(problem: Problem, state: NewtonState, model: Model, look: Look) -> tup
     point = look.found if model.softness == 1.0 else own.expand_again(look.found)
     problem.oracle.charge()
     return evaluate_image(problem, state.x + look.t * model.step, point, state.at.doubt.image), point
+
+
+def _next_standing(state: NewtonState, model: Model, there: Evaluation) -> Standing:
+    """The standing with the new iterate; while alpha is raised, f itself need not fall in every step."""
+    if model.softness > 1.0:
+        return state.standing
+    try:
+        return state.standing.with_iterate(there, there.doubt.true, PATIENCE)
+    except Stop:
+        raise Stop(Status.UNBOUNDED if falls_endlessly(state, stuck=True) else Status.PRECISION) from None
 
 
 def _faint_slope(problem: Problem, state: NewtonState, step: Array) -> float:

@@ -28,7 +28,7 @@ from .._math.arrays import (
 )
 from .._math.geometry import dot
 from ._loss import Expansion
-from ._operators import Vector, is_sparse, row_blocks
+from ._operators import Vector, apply, is_sparse, row_blocks
 from .losses import SquareLoss
 
 BLOCK = 1024
@@ -287,7 +287,7 @@ def _bends_parts(W: Any, expansion: Expansion) -> tuple[Small, Small]:
             W, diagonal = W[alive], diagonal[alive]
             rank_one = None if rank_one is None else rank_one[alive]
     H = _weighted_gram(W, diagonal)
-    return H, np.zeros(len(H)) if rank_one is None else to_numpy(W.T @ rank_one)
+    return H, np.zeros(len(H)) if rank_one is None else to_numpy(apply(W.T, rank_one))
 
 
 def _weighted_gram(W: Any, weights: Vector) -> Small:

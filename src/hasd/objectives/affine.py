@@ -176,6 +176,11 @@ class Affine(AffineObjective):
         return dual.duality_gap(self, self._point(x), radius, whole)
 
     @property
+    def has_hessian(self) -> bool:
+        """Whether the entries of A are at hand; a subclass with products of its own has another matrix than A."""
+        return super().has_hessian and type(self).forward is Affine.forward
+
+    @property
     def model(self) -> Any:
         """A, or b where A is the identity."""
         return self.b if self.A is None else self.A
