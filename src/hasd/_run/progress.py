@@ -23,7 +23,7 @@ NEARLY = 0.99
 def share_of_way(first: float, now: float, target: float) -> float:
     """How much of the way from `first` down to `target` is done, on a logarithmic scale.
 
-    >>> share_of_way(1.0, 1e-2, 1e-8), share_of_way(1.0, 1.0, 1e-8), share_of_way(1.0, 0.0, 0.0)
+    >>> round(share_of_way(1.0, 1e-2, 1e-8), 6), share_of_way(1.0, 1.0, 1e-8), share_of_way(1.0, 0.0, 0.0)
     (0.25, 0.0, 1.0)
     """
     if now <= target:
