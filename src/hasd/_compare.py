@@ -127,7 +127,7 @@ class Comparison:
                 "method": res.method,
                 "fun": res.fun,
                 "above_best": res.fun - best,
-                "gap": min(res.certificate.upper - lower, own.get(label, math.inf)),
+                "gap": float(np.fmin(res.certificate.upper - lower, own.get(label, math.inf))),
                 "own_gap": own.get(label, math.inf),
                 **{name: res[name] for name in ("nfev", "nprod", "nit", "seconds", "success")},
                 "status": Status.of(res.status).word,
@@ -253,10 +253,13 @@ def _own_settings(methods: Any) -> dict[Any, dict[str, Any]]:
         methods = [methods]
     if not isinstance(methods, Mapping):
         methods = {one if isinstance(one, str) else getattr(one, "name", repr(one)): one for one in methods}
-    return {
+    own = {
         label: {"method": "auto", **given} if isinstance(given, Mapping) else {"method": given}
         for label, given in methods.items()
     }
+    if any("args" in settings for settings in own.values()):
+        raise TypeError("args must be given to compare itself: all methods minimise one function")
+    return own
 
 
 def _scipy_name(method: Any) -> str | None:

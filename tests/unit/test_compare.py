@@ -167,6 +167,16 @@ def test_what_compare_sets_itself_is_refused_in_the_settings_of_a_method_too(own
         hasd.compare(known.f, known.x0, {"mine": own}, budget=5)
 
 
+def test_arguments_of_the_function_are_the_same_for_all_methods():
+    def f(x, scale):
+        return float(x @ x) * scale, 2 * scale * x
+
+    both = hasd.compare(f, np.ones(2), ["hasd", "BFGS"], jac=True, args=(3.0,), maxiter=0)
+    assert [row["fun"] for row in both.rows()] == [6.0, 6.0]
+    with pytest.raises(TypeError, match="args must be given to compare itself"):
+        hasd.compare(f, np.ones(2), {"mine": {"args": (3.0,)}}, jac=True)
+
+
 def test_a_common_method_is_refused():
     with pytest.raises(TypeError, match="method must not be given"):
         hasd.compare(softmax().f, softmax().x0, ["hasd"], budget=5, method="agd")

@@ -83,7 +83,7 @@ def test_a_time_limit_of_zero_ends_before_the_first_evaluation(method):
     f = Counted()
     both = hasd.compare(f, np.ones(3), [method], time_limit=0.0, jac=True)
     assert only(both).status == hasd.Status.TIME.code and f.calls == 0
-    assert math.isnan(only(both).fun) and "nan" in repr(both)
+    assert math.isnan(only(both).fun) and "nan" in repr(both) and both.rows()[0]["gap"] == math.inf
 
 
 @pytest.mark.parametrize("method", SCIPY_METHODS)
