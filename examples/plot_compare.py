@@ -43,8 +43,8 @@ race = hasd.compare(f, x0, methods, budget=150)
 print(race)
 
 # %%
-# ``own gap`` is what a method certified by itself, and ``gap`` what the best lower bound of all runs says of its answer.
-# SciPy's methods certify nothing themselves; the bound of another method says how good their answers are.
+# ``own gap`` is what a method certified by itself, and ``gap`` is what the best lower bound of all runs says of its
+# answer. SciPy's methods certify nothing themselves; the bound of another method says how good their answers are.
 #
 # The solid lines show how far each best value so far was above the best of all. The dashed ones show the certified gap,
 # which is what the method knew at that time.
