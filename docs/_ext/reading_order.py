@@ -4,6 +4,7 @@ from __future__ import annotations
 
 ORDER = [
     "first_steps",
+    "compare",
     "minimax_polynomial",
     "fir_filter",
     "sensor_fit",

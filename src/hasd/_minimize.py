@@ -6,6 +6,7 @@ import math
 import os
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from ._run.capabilities import traits_of_method
 from ._run.job import Job
 from ._run.oracle import Oracle
 from ._run.problem import Method, Problem
-from ._run.progress import recorder_with_bar
+from ._run.progress import Bar, Way, describe, record_with_bar
 from ._run.record import Run, State
 from ._run.report import Result
 from ._run.result import no_run, result
@@ -103,7 +104,9 @@ def minimize(
         As in SciPy: ``callback(x)`` or ``callback(*, intermediate_result)``, a `Result` with x, fun, gap,
         lower and nit; raising StopIteration ends the run.
     progress : bool
-        Show a progress bar (needs tqdm).
+        Show a progress bar (needs tqdm): the share of the way to tol, gtol or gap_tol on a logarithmic scale, or where
+        none of them is positive the share of maxiter, maxfun and time_limit that is spent, whichever is furthest.  A
+        successful run ends at 100%; every run ends with its status.
     trace : bool or int
         True records a row per iteration, a number keeps about that many rows, and False records none.
     goal : {"value", "gradient"}
@@ -176,28 +179,31 @@ def minimize(
         saver = None if path is None else checkpoints.Saver(path, every, job)
         if saver is not None and isinstance(begun, Run) and file == path:  # it is on disk already
             saver.written, saver.whole = begun.state.iteration, True
-        with recorder_with_bar(job.recorder, progress, limit, chosen.name) as record:
+        way = Way(job.wanted, (math.inf if maxiter is None else limit, budget, seconds))
+        with closing(Bar(chosen.name, progress, way.has_end)) as bar:
             criteria = (job.wanted, stopping.iterations(limit))
+            record = record_with_bar(job.recorder, way, bar)
             watch = loop.Watch(record, call, criteria, saver, interrupt == "return")
             run = loop.follow(problem, chosen, begun, watch)
 
-        def finish() -> Result:
-            """Write the end of the run, then build the result, which may take evaluations."""
-            if saver is not None:
-                saver.write_now()
-            unused = problem.L is not None and traits_of_method(chosen).keeps_images
-            note = f"Ignored: L, because {chosen.name} finds its step lengths itself." if unused else ""
-            res = result(job, run, f"{scipy_style.ignored_note(hess, hessp)} {note}".strip())
-            res.state = job.state_for_result(run, fun)
-            return res
+            def finish() -> Result:
+                """Write the end of the run, then build the result, which may take evaluations."""
+                if saver is not None:
+                    saver.write_now()
+                unused = problem.L is not None and traits_of_method(chosen).keeps_images
+                note = f"Ignored: L, because {chosen.name} finds its step lengths itself." if unused else ""
+                res = result(job, run, f"{scipy_style.ignored_note(hess, hessp)} {note}".strip())
+                res.state = job.state_for_result(run, fun)
+                return res
 
-        patient = interrupt == "return" and run.status is not Status.INTERRUPTED
-        try:
-            res = finish()
-        except KeyboardInterrupt:  # the first Ctrl-C shall not abort the run; a second one is raised
-            if not patient:
-                raise
-            res = finish()
+            patient = interrupt == "return" and run.status is not Status.INTERRUPTED
+            try:
+                res = finish()
+            except KeyboardInterrupt:  # the first Ctrl-C shall not abort the run; a second one is raised
+                if not patient:
+                    raise
+                res = finish()
+            bar.end(run.status, res.nit, describe(res.fun, res.gap))
     res.reason = reason
     if disp:
         print(scipy_style.summary(res))

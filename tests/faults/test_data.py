@@ -28,7 +28,6 @@ NUMBERS = {
     "p of an objective's smoothness": ("p", FIT.smoothness),
     "p of a dual's smoothness": ("p", DUAL.smoothness),
     "iterations of duality_gap": ("iterations", lambda n: FIT.duality_gap(HALVES, iterations=n)),
-    "budget of compare": ("budget", lambda n: hasd.compare(FIT, HALVES, "hasd", n)),
     "gap_rtol of chebyshev": ("gap_rtol", lambda tol: hasd.chebyshev(A, B, gap_rtol=tol)),
     "power of lp_fit": ("power", lambda power: hasd.lp_fit(A, B, power)),
     "reg of transport": ("reg", lambda reg: hasd.transport(COSTS, HALVES, HALVES, reg)),
@@ -52,6 +51,16 @@ def test_what_is_no_number_is_refused_by_name(name, call, given):
 def test_numbers_out_of_range_are_refused_by_name(name, call, given):
     with pytest.raises(ValueError, match=f"^{name} must"):
         call(given)
+
+
+NO_BUDGETS = [value for value in NO_NUMBERS.values() if value is not None] + [-1.0, 0, 0.5, float("nan")]
+
+
+@pytest.mark.parametrize("given", NO_BUDGETS)
+def test_what_is_no_budget_is_refused_by_name(given):
+    """None is one: it means that there is none."""
+    with pytest.raises((TypeError, ValueError), match=r"^budget must be"):
+        hasd.compare(FIT, HALVES, "hasd", given)
 
 
 def test_half_an_iteration_is_refused():

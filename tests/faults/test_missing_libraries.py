@@ -34,7 +34,7 @@ def test_a_comparison_is_made_without_matplotlib_and_not_drawn(monkeypatch):
     forget(monkeypatch, "matplotlib")
     comparison = hasd.compare(BOWL, np.zeros(2), ["hasd", "agd"], budget=10)
     assert len(comparison.rows()) == 2
-    with pytest.raises(ImportError, match=r"plotting needs matplotlib: pip install 'hasd\[plot\]'"):
+    with pytest.raises(ImportError, match=r"a plot needs matplotlib: pip install 'hasd\[plot\]'"):
         comparison.plot()
 
 

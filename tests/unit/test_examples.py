@@ -43,6 +43,16 @@ def first_steps(page):
         assert np.all(certified >= error) and certified[-1] <= 1e-6
 
 
+def compare(page):
+    race, finish = page["race"], page["finish"]
+    assert all(res.nfev <= 150 for res in race.results.values())
+    for row in [*race.rows(), *finish.rows()]:
+        assert row["above_best"] <= row["gap"] + 1e-15 and row["gap"] <= row["own_gap"]
+        assert (row["own_gap"] == np.inf) == ("SciPy" in row["label"])
+    ours, theirs = finish.rows()
+    assert ours["gap"] <= 1e-9 < theirs["gap"] < 1e-5
+
+
 def minimax_polynomial(page):
     least = page["DEGREE"] + 2  # no fewer points carry a proof; a peak between two points may be held by both
     assert page["res"].success and least <= page["points"].size <= 2 * least
@@ -109,6 +119,7 @@ def paper_figure(page):
 
 CLAIMS = {
     "plot_first_steps": first_steps,
+    "plot_compare": compare,
     "plot_fir_filter": fir_filter,
     "plot_levelling": pytest.param(levelling, marks=pytest.mark.slow),
     "plot_colour_transfer": pytest.param(colour_transfer, marks=pytest.mark.slow),

@@ -17,7 +17,7 @@ LAYERS = (
     ("_run",),
     ("_resume",),
     ("methods",),
-    ("_inputs", "_scipy_style", "_minimize", "_compare"),
+    ("_inputs", "_scipy_style", "_scipy_methods", "_minimize", "_compare"),
     ("problems",),
     ("torch", "jax", "dask", "sklearn", "solve", "experiments"),
     ("cli", ""),

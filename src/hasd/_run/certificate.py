@@ -145,7 +145,7 @@ class Certificate:
         return self.proved_lower(radius)
 
     @property
-    def _upper(self) -> float:
+    def upper(self) -> float:
         """An upper bound on the true f(x): the value with what it may be off by."""
         return self.cut.f + self.cut.value_doubt(self.bend)
 
@@ -165,7 +165,7 @@ class Certificate:
 
     def contradicts(self, radius: float | None) -> bool:
         """Whether the run proves that no minimiser is so near to x0; without a radius, that mu is too large."""
-        return self.proved_lower(radius) > self._upper or self.cut.gap(radius, self.bend) < 0.0
+        return self.proved_lower(radius) > self.upper or self.cut.gap(radius, self.bend) < 0.0
 
     def _smallest_radius(self, low: float) -> float:
         """The smallest radius above `low` that the run does not contradict, by bisection: the bounds fall with it."""
@@ -182,7 +182,7 @@ class Certificate:
         lower = self.lower(radius)
         if self.withdrawn or (radius is None and self.radius is None and self.contradicts(None)):
             return math.inf
-        gap = min(self.cut.gap(self._radius(radius), self.bend), self._upper - lower)
+        gap = min(self.cut.gap(self._radius(radius), self.bend), self.upper - lower)
         return math.inf if math.isnan(gap) else gap
 
     def charge(self, radius: float | None = None) -> float:

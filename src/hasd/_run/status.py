@@ -42,6 +42,15 @@ class Status(Enum):
         return self.value[1]
 
     @property
+    def word(self) -> str:
+        """The same in one word, for tables and progress bars.
+
+        >>> Status.GAP.word, Status.MAXFUN.word
+        ('converged', 'maxfun')
+        """
+        return "converged" if self.success else self.name.lower()
+
+    @property
     def success(self) -> bool:
         """True only where a tolerance was met."""
         return self in (Status.CONVERGED, Status.GAP)

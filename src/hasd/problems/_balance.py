@@ -99,7 +99,7 @@ def balance(
     problem = Balance(sums.cut(matrix), sums, inputs.number("error_tol", error_tol, least=0.0))
     obstacle = problem.evident_obstacle()
     limits = (MAXITER, maxiter, time_limit)
-    with Session("balance", ("npass", "fun"), MESSAGES, *limits, callback, progress, disp) as session:
+    with Session("balance", ("npass", "fun"), MESSAGES, *limits, callback, progress, disp, problem.tol) as session:
         end, found = (None, obstacle) if obstacle is not None else problem.solve(session)
     return _result(problem, K, end, found, session)
 
@@ -167,7 +167,8 @@ class Balance:
         dual, regs = self.dual(), stages(1.0, span, 0.0)
 
         def record(dual: SemiDual, before: float, state: State) -> None:
-            session.note(before + dual.passes, state.grad_norm, nit=session.nit + state.iteration)
+            error, nit = state.grad_norm, session.nit + state.iteration
+            session.note(before + dual.passes, error, left=error, nit=nit)
             due = state.iteration > 0 and state.iteration % WATCH == 0
             if due and self.obstacle(column_potentials(dual, state.x)).impossible:
                 raise Stop(Status.UNBOUNDED)

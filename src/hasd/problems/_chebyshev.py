@@ -115,7 +115,8 @@ class Exchange:
 
     def note(self) -> None:
         """A row of the trace."""
-        self.session.note(self.upper, self.lower, x=self.answer())
+        left = self.gap / (self.upper or 1.0)
+        self.session.note(self.upper, self.lower, left=left, steps=self.nlp, x=self.answer())
 
     @property
     def gap(self) -> float:
@@ -193,7 +194,7 @@ def chebyshev(
             raise ValueError(f"{name} must have {wanted}; rescale it")
     tol = inputs.number("gap_rtol", gap_rtol, least=0.0)
     limits = (ROUNDS, maxiter, time_limit)
-    with Session("chebyshev", ("fun", "lower"), MESSAGES, *limits, callback, progress, disp) as session:
+    with Session("chebyshev", ("fun", "lower"), MESSAGES, *limits, callback, progress, disp, tol) as session:
         unit = _units(A)
         coordinates = Coordinates.of(A if unit is None else scale_columns(A, unit))
         search = Exchange(coordinates, b, MinimaxBound(coordinates, b), tol, session, unit)

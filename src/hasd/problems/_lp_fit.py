@@ -122,7 +122,7 @@ def lp_fit(
     """
     q = inputs.number("power", power, least=2.0)
     tol = inputs.number("gap_rtol", gap_rtol, least=0.0)
-    with Session("lp_fit", TRACE, MESSAGES, 10_000, maxiter, time_limit, callback, progress, disp) as session:
+    with Session("lp_fit", TRACE, MESSAGES, 10_000, maxiter, time_limit, callback, progress, disp, tol) as session:
         data, size = _scale_data(A, b)
         fit = Fit(data, space_of(data), q, tol, session, size)
         session.status = _solve(fit)
@@ -188,7 +188,7 @@ class Fit:
     def note(self, power: float) -> None:
         """A row of the trace."""
         fun, lower = self.best.fun * self.size, self.lower * self.size
-        self.session.note(power, fun, lower, self.data.nprod, x=self.x())
+        self.session.note(power, fun, lower, self.data.nprod, left=(fun - lower) / (fun or 1.0), x=self.x())
 
     def least_gradient(self, power: float, size: float) -> float:
         """The size of gradient that rounding explains: that of Ax - b over size, times the curvature power - 1."""

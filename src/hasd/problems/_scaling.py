@@ -237,7 +237,9 @@ def solve(dual: SemiDual, v: Vector, regs: Sequence[float], tol: float, session:
         start = oracle.evaluate(np.zeros_like(v))
         oracle.deadline = session.deadline
         steps = session.steps - session.nit if last else min(STAGE_STEPS, session.steps - session.nit)
-        within = stopping.Tolerances(0.0, tol if last else max(tol, STAGE_ERROR), Bounds(None, 0.0))
+        aim = tol if last else max(tol, STAGE_ERROR)
+        within = stopping.Tolerances(0.0, aim, Bounds(None, 0.0))
+        session.begin_stage(k, len(regs), aim)
         problem = Problem(oracle, Weighted(here.root))
         watch = loop.Watch(partial(record, here, before), None, (within, stopping.iterations(steps)))
         outcome = loop.follow(problem, method, start, watch)

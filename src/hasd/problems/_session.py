@@ -12,7 +12,7 @@ import numpy as np
 
 from .. import _inputs as inputs
 from .._checks import check_flags
-from .._run.progress import open_bar
+from .._run.progress import NEARLY, Bar, describe, share_of_budget, share_of_way
 from .._run.report import Result
 from .._run.status import Status, Stop
 from .._scipy_style import summary
@@ -22,7 +22,7 @@ from .._scipy_style import summary
 class Session:
     """It keeps the rows of the trace; `callback` is called with ``intermediate_result=``, a `Result` of each row.
 
-    As a context it closes the progress bar, whatever happens inside, and a Stop raised there ends the run.
+    As a context it takes a Stop that is raised inside for the end of the run; `result` ends the progress bar.
     """
 
     name: str
@@ -34,10 +34,13 @@ class Session:
     callback: Callable[..., Any] | None
     progress: bool
     disp: bool
+    aim: float  # the relative gap or the error to reach
     began: float = field(default_factory=time.perf_counter)
     rows: list[tuple[float, ...]] = field(default_factory=list)
     status: Status = Status.PRECISION  # why the run ended
     nit: int = 0  # iterations that are done
+    stage: tuple[int, int, float] | None = None  # stages that are done, how many there are, the aim of this one
+    first: float = math.inf  # the gap or error at the first row of the stage
 
     def __post_init__(self) -> None:
         """Refuse limits, callbacks and flags that are none; open the bar where one is wanted."""
@@ -46,7 +49,8 @@ class Session:
         self.deadline = self.began + inputs.seconds(self.time_limit)
         if self.callback is not None:
             inputs.callback(self.callback)
-        self.bar = open_bar(None, self.name) if self.progress else None
+        has_limit = self.maxiter is not None or self.deadline < math.inf
+        self.bar = Bar(self.name, self.progress, has_end=self.aim > 0.0 or has_limit)
 
     @property
     def left(self) -> float:
@@ -62,23 +66,36 @@ class Session:
         """The newest entry of a column of the trace; -inf before the first."""
         return self.rows[-1][1 + self.columns.index(column)] if self.rows else -math.inf
 
-    def note(self, *row: float, **more: Any) -> None:
+    def begin_stage(self, number: int, count: int, aim: float) -> None:
+        """Begin one of several stages, each with its own aim."""
+        self.stage, self.first = (number, count, aim), math.inf
+
+    def note(self, *row: float, left: float, steps: int | None = None, **more: Any) -> None:
         """Keep and report one more row of the trace; Stop where the callback raises StopIteration.
 
+        `left` is the gap or error that has to fall to the aim, and `steps` is what maxiter limits, if that is not nit.
         The callback gets fun, lower, gap and nit, and whatever else is given, which it may change.
         """
         self.rows.append((time.perf_counter() - self.began, *row))
         told = dict(zip(self.columns, row, strict=True))
         fun, lower = told["fun"], told.get("lower", 0.0)
-        if self.bar is not None:
-            self.bar.update(1)
-            self.bar.set_postfix_str(f"fun={fun:.6g} lower={lower:.6g}", refresh=False)
+        seen = Result({"fun": fun, "lower": lower, "gap": fun - lower, "nit": self.nit} | more)
+        share = self._share(left, seen.nit if steps is None else steps)
+        self.bar.show(share, seen.nit, describe(fun, seen.gap, f"error={left:.1e}"))
         if self.callback is not None:
             try:
-                seen = {"fun": fun, "lower": lower, "gap": fun - lower, "nit": self.nit}
-                self.callback(intermediate_result=Result(seen | more))
+                self.callback(intermediate_result=seen)
             except StopIteration as stop:
                 raise Stop(Status.CALLBACK) from stop
+
+    def _share(self, left: float, steps: int) -> float:
+        """How much of the run is done: of the way to the aim over all stages, or without an aim of the budget."""
+        if self.aim > 0.0:
+            number, count, aim = self.stage or (0, 1, self.aim)
+            self.first = left if math.isinf(self.first) else self.first
+            return min((number + share_of_way(self.first, left, aim)) / count, NEARLY)
+        limit, seconds = math.inf if self.maxiter is None else self.steps, self.deadline - self.began
+        return share_of_budget((steps, limit), (time.perf_counter() - self.began, seconds))
 
     def result(self, *, fun: float, lower: float, nprod: int, **fields: Any) -> Result:
         """The result: these fields, and those that follow from them and from the run; a summary where one is wanted."""
@@ -88,6 +105,7 @@ class Session:
         ended = {"success": status.success, "status": status.code, "message": self.message}
         spent = {"nit": self.nit, "nfev": nprod, "nprod": nprod, "seconds": seconds, "trace": trace}
         res = Result(fun=fun, lower=lower, gap=fun - lower, **(ended | spent | fields))
+        self.bar.end(status, self.nit, describe(fun, res.gap))
         if self.disp:
             print(summary(res))
         return res
@@ -97,9 +115,9 @@ class Session:
         return self
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> bool:
-        """Close the bar; take a Stop for the end of the run."""
-        if self.bar is not None:
-            self.bar.close()
+        """Take a Stop for the end of the run; close the bar after any other error, as there will be no result."""
         if isinstance(error, Stop):
             self.status = error.status
+        elif error is not None:
+            self.bar.close()
         return isinstance(error, Stop)

@@ -117,7 +117,7 @@ def transport(
     v = regs[0] * np.log(dual.b)
     if x0 is not None:
         regs, v = regs[-1:], problem.warm_start(x0, regs[-1])
-    with Session("transport", TRACE, MESSAGES, MAXITER, maxiter, time_limit, callback, progress, disp) as session:
+    with Session("transport", TRACE, MESSAGES, MAXITER, maxiter, time_limit, callback, progress, disp, tol) as session:
         end = problem.solve(v, regs, tol, session)
     return _result(problem, end, session)
 
@@ -184,8 +184,8 @@ class Transport:
         full_v = np.full_like(self.dual.b, -np.inf)
         full_v[columns] = v
         x = np.concatenate(self.marginals.spread(u + dual.reg * math.log(self.mass), full_v))
-        more = {"x": x, "gap": math.inf, "nit": session.nit + state.iteration}
-        session.note(fun, lower, state.grad_norm, dual.reg, before + dual.passes, **more)
+        more: dict[str, Any] = {"x": x, "gap": math.inf, "nit": session.nit + state.iteration}
+        session.note(fun, lower, state.grad_norm, dual.reg, before + dual.passes, left=state.grad_norm, **more)
 
 
 @quiet
