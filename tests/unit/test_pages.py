@@ -1,4 +1,4 @@
-"""The Markdown pages as one reads them without a build: links lead to files, formulas survive, directives are unseen."""
+"""Markdown pages as one reads them without a build: links lead to files, formulas survive, directives are unseen."""
 
 from __future__ import annotations
 
