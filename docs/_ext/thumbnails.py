@@ -8,7 +8,7 @@ from typing import Any
 import matplotlib.pyplot as plt
 from sphinx_gallery.utils import scale_image
 
-PANELS = {"plot_paper_figure": 3}
+PANELS = {"plot_paper_figure": 5}
 """Which panel is shown, where it is not the first."""
 WHOLE = {"plot_colour_transfer"}
 """Examples whose whole picture is the thumbnail."""
@@ -24,8 +24,20 @@ def save_panel(block: Any, block_vars: dict[str, Any], gallery_conf: Any) -> str
         figure.draw_without_rendering()
         box = figure.axes[PANELS.get(example, 0)].get_tightbbox()
         place.parent.mkdir(parents=True, exist_ok=True)
-        figure.savefig(place, dpi=200, bbox_inches=box.transformed(figure.dpi_scale_trans.inverted()).padded(0.05))
+        box = box.transformed(figure.dpi_scale_trans.inverted()).padded(0.05)
+        layout = figure.get_layout_engine()
+        figure.set_layout_engine("none")  # it would arrange all panels within the box of one
+        set_legends(figure, visible=False)  # they would move into the box
+        figure.savefig(place, dpi=200, bbox_inches=box)
+        set_legends(figure, visible=True)
+        figure.set_layout_engine(layout)
     return ""
+
+
+def set_legends(figure: Any, visible: bool) -> None:
+    """Show or hide the legends that stand beside the panels."""
+    for legend in figure.legends:
+        legend.set_visible(visible)
 
 
 def folder(source: str | Path) -> Path:
