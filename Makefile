@@ -11,7 +11,7 @@ OLDEST := .venv-oldest/$(SCRIPTS)
 OUT ?= demo
 MINUTES ?= 30
 
-.PHONY: help demo test test-all test-kernels test-oldest coverage mutation bench soak docs lint dist clean
+.PHONY: help demo test test-all test-kernels test-oldest coverage mutation bench soak docs lint dist test-dist clean
 
 help:
 	@echo "make demo      evaluations against the dimension, and the paper's figure, in $(OUT)/ (under two minutes)"
@@ -26,6 +26,7 @@ help:
 	@echo "make docs      the documentation, its examples executed, in docs/_build/html"
 	@echo "make lint      ruff and mypy"
 	@echo "make dist      the sdist and the wheel of a release in dist/, checked (RELEASING.md says when)"
+	@echo "make test-dist  what make dist leaves, installed and tried outside the repository"
 	@echo "make clean     remove .venv, .venv-oldest and what was made"
 
 .venv/pyvenv.cfg:
@@ -83,13 +84,19 @@ lint: .venv/.with-lint
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# What lies in dist/ is what will be published, so it is emptied first; TAG=v1.2.3 asserts that this is the version.
+# What lies in dist/ is what will be published, so it is emptied first; TAG=v1.2.3 asserts that this is the version and
+# that the changelog has its date.
 dist: .venv/.with-release
 	rm -rf dist
 	$(BIN)/python -m build
 	$(BIN)/python -m twine check --strict dist/*
 	@test -z "$(TAG)" || test -f dist/hasd-$(TAG:v%=%).tar.gz || \
 		{ echo "the tag $(TAG) is not the version in src/hasd/_version.py"; exit 1; }
+	@test -z "$(TAG)" || grep -q '^## \[$(TAG:v%=%)\] - ' CHANGELOG.md || \
+		{ echo "CHANGELOG.md has no dated entry for $(TAG)"; exit 1; }
+
+test-dist: dist
+	$(BIN)/python .ci/try_dist.py
 
 clean:
 	rm -rf .venv .venv-oldest $(OUT) soak build dist docs/_build docs/gallery mutants .coverage* .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -7,7 +7,9 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE / "_ext"), str(HERE.parent / "src")]
+sys.path[:0] = [str(HERE / "_ext"), str(HERE / "figures"), str(HERE.parent / "src")]
+
+from look import STYLE  # noqa: E402
 
 import hasd  # noqa: E402
 
@@ -28,6 +30,8 @@ extensions = [
     "cli_help",
     "trailing_blank",
     "code_links",
+    "plain_markdown",
+    "thumbnails",
 ]
 ADAPTERS = {"sklearn": "sklearn", "torch": "torch", "jax": "optimistix", "dask": "dask"}
 """Modules of hasd that need a library, and the library."""
@@ -48,6 +52,7 @@ default_role = "py:obj"
 
 myst_enable_extensions = ["dollarmath", "amsmath", "deflist", "colon_fence"]
 myst_heading_anchors = 3
+myst_fence_as_directive = ["math"]  # forges render such a fence as a formula, too
 
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
@@ -109,6 +114,8 @@ sphinx_gallery_conf = {
     "gallery_dirs": ["gallery"],
     "within_subsection_order": "reading_order.ReadingOrder",
     "image_srcset": ["2x"],
+    "image_scrapers": ("thumbnails", "matplotlib"),
+    "thumbnail_size": (480, 340),
     "doc_module": ("hasd",),
     "reference_url": {"hasd": None},
     "backreferences_dir": None,
@@ -124,5 +131,5 @@ sphinx_gallery_conf = {
 plot_formats = [("png", 160)]
 plot_html_show_formats = False
 plot_html_show_source_link = False
-plot_rcparams = {"font.size": 9.5, "axes.spines.top": False, "axes.spines.right": False}
+plot_rcparams = STYLE
 plot_apply_rcparams = True

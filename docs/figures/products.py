@@ -53,7 +53,5 @@ for ax, (title, (curves, auto)) in zip(axes, problems.items(), strict=True):
         ax.semilogy(products[shown], gap[shown], line, color=colour, linewidth=1.7, label=method)
     ax.set(title=f"{title}\nauto takes {auto}", xlabel="products with A or Aᵀ", xlim=(0, BUDGET), ylim=(FLOOR, 2.0))
 axes[0].set_ylabel("relative gap")
-fig.legend(
-    *axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=len(LOOKS), frameon=False, fontsize=9
-)
+fig.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False, fontsize=9)
 plt.show()

@@ -122,8 +122,8 @@ def figure(monkeypatch):
 
 
 def test_every_figure_is_shown_and_tested():
-    scripts = {path.stem for path in (DOCS / "figures").glob("*.py")} - {"look"}
-    assert set(re.findall(r"plot:: figures/(\w+)\.py", text("guide.md"))) == scripts
+    scripts = {path.stem for path in (DOCS / "figures").glob("[a-z]*.py")} - {"look"}
+    assert set(re.findall(r"\]\(images/(\w+)\.png\)", text("guide.md"))) == scripts
     assert scripts == {"unit_balls", "gain", "which_p", "products", "decision"}
 
 
@@ -226,9 +226,9 @@ With $\|x\|_p \le \tfrac12$ and `hasd.chebyshev`.
 .. autofunction:: chebyshev
 ```
 
-```{toctree}
+<!-- {toctree}
 gallery/index
-```
+-->
 """
 
 
