@@ -23,7 +23,7 @@ from ._smoothness import Smoothness
 from .affine import Affine
 from .losses import SLACK, shares, x_log_x
 
-LOOKS = 100
+LOOKS = 40
 """Intercepts that are tried before a point is given up."""
 NEAR = 2.0**-6
 """Newton's step to the best intercepts is so short at the end: the curvature is then known to a few percent."""
@@ -89,11 +89,21 @@ class MultinomialLoss(Loss):
     def settle(self, z: Vector) -> tuple[Vector, ClassExpansion]:
         """z with the best intercepts added, and phi expanded there; its value is NaN where none were found.
 
-        As for one intercept (`hasd.objectives._intercept`): Newton's method, and the slope that belongs to its next step.
+        As for one intercept (`hasd.objectives._intercept`): Newton's method, and the slope that belongs to its next
+        step.  Where z is too large for it, and the curvature nearly 0, it starts from twice the intercepts of z/2.
         """
-        e = self._expand(z)
         if not self.intercept:
-            return z, e
+            return z, self._expand(z)
+        there, e = self._search(z)
+        if math.isnan(e.value) and FAR < np.abs(z).max() < math.inf:
+            halved, half = self.settle(0.5 * z)
+            if not math.isnan(half.value):
+                there, e = self._search(2.0 * halved)
+        return there, e
+
+    def _search(self, z: Vector) -> tuple[Vector, ClassExpansion]:
+        """Newton's method for the intercepts; the value is NaN where it does not end."""
+        e = self._expand(z)
         for _ in range(LOOKS):
             g = e.slope.reshape(e.probabilities.shape).sum(axis=1)
             inverse = _inverse(e)
@@ -102,15 +112,15 @@ class MultinomialLoss(Loss):
             if not (math.isfinite(e.value) and math.isfinite(length)):
                 break
             if length <= NEAR and gain <= EPS * e.value:
-                bent = e._plain(np.broadcast_to(c[:, None], e.probabilities.shape))
-                return z, e._replace(slope=e.slope + bent.ravel(), inverse=inverse)
+                bent = e.times(np.broadcast_to(c[:, None], e.probabilities.shape))
+                return z, e._replace(slope=e.slope + bent, inverse=inverse)
             t = min(1.0, FAR / length)
             there, found = self._moved(z, t * c)
-            while not found.value <= e.value and t * length > NEAR * NEAR:
+            while not found.value <= e.value and t * length > NEAR:
                 t *= 0.5
                 there, found = self._moved(z, t * c)
             z, e = there, found
-        return z, e._replace(value=e.value if math.isinf(e.value) else math.nan)
+        return z, e._replace(value=math.nan)
 
     def _moved(self, z: Vector, c: Vector) -> tuple[Vector, ClassExpansion]:
         """z with intercepts added, and the loss there."""
