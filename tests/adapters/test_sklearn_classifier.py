@@ -166,7 +166,7 @@ def test_weights_are_repetitions(classes):
 @pytest.mark.parametrize("by", ["balanced", {0: 3.0, 1: 0.5}], ids=["balanced", "by number"])
 def test_class_weights_are_those_of_scikit_learn(by, classes):
     X, y, weights = data(classes)
-    by = by if by == "balanced" else by | {k: 1.0 for k in range(2, classes)}
+    by = by if by == "balanced" else by | dict.fromkeys(range(2, classes), 1.0)
     model = LogisticClassifier(class_weight=by, gap_rtol=1e-12).fit(X, y)
     np.testing.assert_allclose(model.coef_, reference(X, y, class_weight=by).coef_, rtol=1e-5, atol=1e-6)
     both = LogisticClassifier(class_weight="balanced", gap_rtol=1e-12).fit(X, y, weights)
@@ -187,7 +187,7 @@ def test_a_class_without_weight_is_no_class():
 def test_columns_far_from_zero_are_fitted_with_a_certificate(classes):
     """A year: mutation: no centring (rounding hides the gap)."""
     X, y, _ = data(classes)
-    near, far = (LogisticClassifier().fit(X + [shift, 0.0, 0.0, 0.0, 0.0], y) for shift in (0.0, 2.0**30))
+    near, far = (LogisticClassifier().fit(X + np.array([shift, 0.0, 0.0, 0.0, 0.0]), y) for shift in (0.0, 2.0**30))
     assert far.value_ == pytest.approx(near.value_, rel=1e-6)
     assert far.gap_ <= 1e-6 * far.value_
 

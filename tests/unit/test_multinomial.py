@@ -23,7 +23,7 @@ from hasd.objectives.multinomial import MultinomialLoss
 
 n, d, K = 40, 3, 4
 rng = np.random.default_rng(0)
-A = rng.standard_normal((n, d)) + [0.0, 1.0, 0.0]
+A = rng.standard_normal((n, d)) + np.array([0.0, 1.0, 0.0])
 LABELS = np.concatenate((np.arange(K), rng.integers(0, K, n - K)))
 SIGNS = np.where(LABELS < 2, -1.0, 1.0)
 WEIGHTS = rng.uniform(0.2, 3.0, n)

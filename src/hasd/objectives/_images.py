@@ -27,7 +27,7 @@ from .._math.arrays import (
     zeros,
 )
 from .._math.geometry import dot
-from ._loss import ClassExpansion, Expansion
+from ._loss import AnyExpansion, Expansion
 from ._operators import Vector, is_sparse, row_blocks
 from .losses import SquareLoss
 
@@ -50,7 +50,7 @@ class Point:
 
     z: Image
     value: float  # phi(z)
-    expansion: Expansion | ClassExpansion | Any  # slope and curvature, or whatever another space of images keeps
+    expansion: AnyExpansion | Any  # slope and curvature, or whatever another space of images keeps
 
 
 NUMPY = np.zeros(0)

@@ -30,7 +30,7 @@ from .losses import SLACK, LogisticLoss
 LOOKS = 200
 """Values of c that are tried: halving an interval takes a hundred."""
 NEAR = 2.0**-6
-"""Newton's step to the best c is so short at the end: the curvature, which grows by exp(step) at most, is then known."""
+"""Newton's step to the best c is so short at the end: the curvature, which changes by exp(step) at most, is known."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +62,8 @@ class InterceptLoss(Loss):
 
         The best c for z = 0 is the logarithm of the odds of the labels, and where z moves by at most t, so does c.
         """
-        c, before, bracket = 0.0, math.inf, []
+        c, before = 0.0, math.inf
+        bracket: list[float] = []
         for _ in range(LOOKS):
             there = z + c if c != 0.0 else z
             e = self.inner.expand(there)
@@ -103,7 +104,7 @@ class InterceptLoss(Loss):
         return self.inner.conjugate(u) if abs(total(u)) <= SLACK * total(abs(u)) else math.inf
 
     def image_doubt(self, size: float) -> float:
-        """What the entries of z + c lose to rounding, for entries of z of this size: c is between -size and size + odds."""
+        """What the entries of z + c lose to rounding, z being of this size: c is as large, but for the odds."""
         return 0.5 * EPS * (2.0 * size + abs(self.odds))
 
     def doubt(self, value: float, rows: int, dz: float) -> tuple[float, float, float]:
@@ -122,7 +123,7 @@ class InterceptLoss(Loss):
 
 @dataclass(frozen=True)
 class InterceptImages(LocalImages):
-    """Images z + c with the best c: a move starts from the c that belongs to the derivative, and needs one look or two."""
+    """Images z + c with the best c: a move starts from the c that its derivative foretells, and needs a look or two."""
 
     def _point(self, z: Vector) -> Point:
         there, expansion = self.loss.settle(z)

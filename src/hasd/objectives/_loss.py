@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from ._operators import Matrix, Vector, quiet
 from ._smoothness import Smoothness
@@ -59,11 +59,11 @@ class ClassExpansion(NamedTuple):
     slope: Vector
     probabilities: Vector  # K x n
     shares: Vector  # of the rows
-    inverse: Vector | None = None  # of the curvature in the intercepts, K x K; None where there are none
+    inverse: Any = None  # of the curvature in the intercepts, K x K; None where there are none
 
     def follow(self, direction: Vector) -> Vector:
         """The derivative of the best intercepts, where z moves along the direction."""
-        return -self.inverse @ self._plain(direction).sum(axis=1)
+        return -(self.inverse @ self._plain(direction).sum(axis=1))
 
     def times(self, direction: Vector) -> Vector:
         """phi''(z) times a vector."""
@@ -78,6 +78,12 @@ class ClassExpansion(NamedTuple):
         product = P * (V - product.sum(axis=0))
         product *= self.shares
         return product
+
+
+if TYPE_CHECKING:  # each space of images knows which of the two its points hold
+    AnyExpansion = Any
+else:  # and checkpoints read here what a point may hold
+    AnyExpansion = Expansion | ClassExpansion
 
 
 class Loss(Protocol):

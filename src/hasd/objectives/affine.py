@@ -109,7 +109,9 @@ class Affine(AffineObjective):
 
     identity_allowed: ClassVar[bool] = False
 
-    def __init__(self, loss: Loss | Callable[..., Loss], A: Matrix | None, b: npt.ArrayLike | None = None, ridge: float = 0.0) -> None:
+    def __init__(
+        self, loss: Loss | Callable[..., Loss], A: Matrix | None, b: npt.ArrayLike | None = None, ridge: float = 0.0
+    ) -> None:
         """Check and keep the data."""
         self.ridge = number("ridge", ridge, least=0.0)
         self.A = self._AT = self.rows = self.dimension = None

@@ -45,7 +45,7 @@ class MultinomialLoss(Loss):
 
     y: Vector  # labels from 0 to K - 1
     classes: int | None = None  # K; None: as many as the labels say
-    weights: Vector | None = None  # positive, divided by their sum
+    weights: Any = None  # positive, divided by their sum
     intercept: bool = False
 
     def __post_init__(self) -> None:
@@ -183,6 +183,7 @@ class MultinomialLoss(Loss):
 
     def smoothness(self, A: Matrix | None, p: float) -> Smoothness:
         """lambda_max(A^T A) max s_i/2 in l_2, times (dK)^{1-2/p}: an upper bound, as the blocks are below s_i/2."""
+        assert A is not None  # Multinomial does not take the identity
         M = norms.entries(A)
         euclidean = 0.5 * float(self.weights.max()) * norms.squared_spectral_norm(A if M is None else M)
         d = A.shape[1] * int(self.classes or 0)
@@ -193,10 +194,11 @@ class Multinomial(Affine):
     """f(W) = 1/n sum_i [log sum_k exp(<a_i, w_k>) - <a_i, w_{y_i}>] + ridge/2 ||W||^2, labels y_i = 0, ..., K - 1.
 
     x is W, d x K, flattened: ``x.reshape(d, K)`` has a column for each class.  A product with A is one with all K
-    columns at once.  With positive ``weights`` the mean is a weighted one; ``classes`` is K where labels may be missing.
-    With ``intercept=True`` it is f(W) = min over c of the same with <a_i, w_k> + c_k, a function of W alone, in which c
-    has no ridge; ``best_intercept(x)`` is that c.  L_p <= (lambda_max(A^T A) max_i s_i/2 + ridge) (dK)^{1-2/p}, s_i = 1/n
-    being the shares of the rows.  A is an array, a SciPy sparse matrix or a LinearOperator; tensors become arrays.
+    columns at once.  With positive ``weights`` the mean is a weighted one; ``classes`` is K where labels may be
+    missing.  With ``intercept=True`` it is f(W) = min over c of the same with <a_i, w_k> + c_k, a function of W alone,
+    in which c has no ridge; ``best_intercept(x)`` is that c.  L_p <= (lambda_max(A^T A) max_i s_i/2 + ridge)
+    (dK)^{1-2/p} with the shares s_i = 1/n of the rows, or those of the weights.  A is an array, a SciPy sparse matrix
+    or a LinearOperator; tensors become arrays.
 
     >>> f = Multinomial([[1.0], [2.0], [0.0]], y=[0, 1, 2])
     >>> value, gradient = f.value_and_grad(np.zeros(3))
@@ -220,6 +222,7 @@ class Multinomial(Affine):
         make = partial(MultinomialLoss, classes=classes, weights=weights, intercept=intercept)
         super().__init__(make, to_host(A), y, ridge)
         self.classes = int(self.loss.classes or 0)
+        assert self.A is not None  # it was not allowed to be the identity
         n, d = self.A.shape
         self.rows, self.dimension = n * self.classes, d * self.classes
 
@@ -283,7 +286,7 @@ class ClassImages(LocalImages):
     def hessian(self, point: Point) -> Small:
         """A^T Diag(s p_k (delta_kl - p_l)) A for every pair of classes k, l, by no products that are counted.
 
-        The blocks of a row of blocks sum to 0, so that those on the diagonal follow from the others without cancellation.
+        The blocks of a row of blocks sum to 0: those on the diagonal follow from the others, and nothing cancels.
         """
         e, A = point.expansion, self.objective.A
         d, K = A.shape[1], self.objective.classes
