@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import combinations
 from typing import Any, ClassVar
@@ -47,6 +47,8 @@ class MultinomialLoss(Loss):
     classes: int | None = None  # K; None: as many as the labels say
     weights: Any = None  # positive, divided by their sum
     intercept: bool = False
+    own: Any = field(init=False)  # where the numbers of the rows' own classes are in K x n
+    spread: float = field(init=False)  # by how much the best intercepts for z = 0 differ at most
 
     def __post_init__(self) -> None:
         """Refuse labels that are no classes, and intercepts of classes that no row has."""
@@ -60,8 +62,11 @@ class MultinomialLoss(Loss):
         if self.intercept and not counts.all():
             raise ValueError(f"y must hold every label where there is an intercept, and no row has {counts.argmin()}")
         even = np.full(len(y), 1.0 / len(y))
-        own = {"y": y, "classes": len(counts), "weights": even if self.weights is None else shares(self.weights, y)}
-        for name, value in own.items():
+        weights = even if self.weights is None else shares(self.weights, y)
+        mass = np.bincount(y, weights=weights)
+        spread = math.log(mass.max() / mass.min()) if self.intercept else 0.0
+        kept = {"y": y, "classes": len(counts), "weights": weights, "own": (y, np.arange(len(y))), "spread": spread}
+        for name, value in kept.items():
             object.__setattr__(self, name, value)
 
     def _expand(self, z: Vector) -> ClassExpansion:
@@ -70,7 +75,7 @@ class MultinomialLoss(Loss):
         All is relative to the number t = 0 of the row's own class: with m the largest t, r the sum of exp(t - m) of the
         other classes and s = r + exp(-m), the loss is m + log s and the probabilities of the others are exp(t - m)/s.
         """
-        own = (self.y, np.arange(len(self.y)))
+        own = self.own
         P = z.reshape(self.classes, -1)
         P = P - P[own]
         m = P.max(axis=0)
@@ -112,8 +117,8 @@ class MultinomialLoss(Loss):
             if not (math.isfinite(e.value) and math.isfinite(length)):
                 break
             if length <= NEAR and gain <= EPS * e.value:
-                bent = e.times(np.broadcast_to(c[:, None], e.probabilities.shape))
-                return z, e._replace(slope=e.slope + bent, inverse=inverse)
+                bent = e.probabilities * (c[:, None] - c @ e.probabilities)
+                return z, e._replace(slope=e.slope + (e.shares * bent).ravel(), inverse=inverse)
             t = min(1.0, FAR / length)
             there, found = self._moved(z, t * c)
             while not found.value <= e.value and t * length > NEAR:
@@ -153,7 +158,7 @@ class MultinomialLoss(Loss):
         if self.intercept and not (abs(Q.sum(axis=1)) <= SLACK * np.abs(Q).sum()).all():
             return math.inf
         Q = Q / self.weights
-        Q[self.y, np.arange(len(self.y))] += 1.0
+        Q[self.own] += 1.0
         if not (Q.min() >= -SLACK and (abs(Q.sum(axis=0) - 1.0) <= SLACK).all()):
             return math.inf
         return dot(self.weights, x_log_x(np.maximum(Q, 0.0)).sum(axis=0))
@@ -164,10 +169,7 @@ class MultinomialLoss(Loss):
         Intercepts follow z: by a sum over the edges of a tree of classes, two of them differ by at most 2 (K - 1) times
         what z moves by more than for z = 0, where they are the logarithms of the classes' shares.
         """
-        if not self.intercept:
-            return EPS * size
-        counts = np.bincount(self.y, weights=self.weights)
-        return EPS * (2.0 * len(counts) * size + math.log(counts.max() / counts.min()))
+        return EPS * (2.0 * int(self.classes or 0) * size + self.spread) if self.intercept else EPS * size
 
     def doubt(self, value: float, rows: int, dz: float) -> tuple[float, float, float]:
         """The slope of a row has size 2 s (1 - p_y), at most 2 s times its loss; moving z by dz raises it by e^{2 dz}.
