@@ -99,7 +99,8 @@ def test_sparse_is_not_filled(Model, monkeypatch):
     seen = []
     solver = "chebyshev" if Model is MinimaxRegressor else "lp_fit"
     original = getattr(sys.modules["hasd.sklearn.regressors"], solver)
-    monkeypatch.setattr(f"hasd.sklearn.regressors.{solver}", lambda A, *args, **kw: (seen.append(A), original(A, *args, **kw))[1])
+    record = lambda A, *args, **kw: (seen.append(A), original(A, *args, **kw))[1]  # noqa: E731
+    monkeypatch.setattr(f"hasd.sklearn.regressors.{solver}", record)
     X = sp.random_array((200, 20), density=0.1, random_state=np.random.default_rng(2), format="csr")
     Model().fit(X, np.random.default_rng(3).standard_normal(200))
     assert sp.issparse(seen[0]) and seen[0].nnz == X.nnz + 200

@@ -18,7 +18,7 @@ from hasd._resume import checkpoint, packing
 from hasd._run import job as same_run
 from hasd.methods.agd import AGD
 from hasd.methods.base import advance, first_state
-from hasd.objectives import LeastSquares, Logistic, LogSumExp, Power, Quadratic, SymmetricSoftmax
+from hasd.objectives import LeastSquares, Logistic, LogSumExp, Multinomial, Power, Quadratic, SymmetricSoftmax
 from support import BLACK_BOX, STRUCTURED
 
 RNG = np.random.default_rng(2)
@@ -29,6 +29,8 @@ OBJECTIVES = {
     "softmax": SymmetricSoftmax(A, RIGHT, alpha=0.1),
     "squares": LeastSquares(A, RIGHT),
     "logistic": Logistic(A, np.sign(RIGHT), ridge=0.01),
+    "intercept": Logistic(A, np.sign(RIGHT), ridge=0.01, intercept=True),
+    "multinomial": Multinomial(A[:, :4], np.arange(80) % 3, ridge=0.01, intercept=True),
     "power": Power(A, RIGHT, 4),
     "quadratic": Quadratic(H, A[0]),
 }

@@ -14,7 +14,7 @@ from hasd.methods import REGISTRY, options_of
 from hasd.methods.hasd_cg import HASDCG
 from hasd.methods.hasd_restart import HASDRestart
 from hasd.methods.heavy_ball import HeavyBall
-from hasd.objectives import EntropicTransport, LeastSquares, Logistic, LogSumExp, Power, SymmetricSoftmax
+from hasd.objectives import EntropicTransport, LeastSquares, Logistic, LogSumExp, Multinomial, Power, SymmetricSoftmax
 
 A = np.random.default_rng(1).standard_normal((12, 5))
 F = LogSumExp(A, ridge=0.1)
@@ -169,6 +169,7 @@ SETTINGS = {
     ("SymmetricSoftmax", "alpha"): lambda alpha: SymmetricSoftmax(A, alpha=alpha),
     ("LeastSquares", "ridge"): lambda ridge: LeastSquares(A, np.ones(12), ridge=ridge),
     ("Logistic", "ridge"): lambda ridge: Logistic(A, np.sign(A[:, 0]), ridge=ridge),
+    ("Multinomial", "ridge"): lambda ridge: Multinomial(A, np.arange(12) % 3, ridge=ridge),
     ("Power", "q"): lambda q: Power(A, np.ones(12), q=q),
     ("EntropicTransport", "reg"): lambda reg: EntropicTransport(np.ones((2, 2)), [0.5, 0.5], [0.5, 0.5], reg=reg),
 }

@@ -68,6 +68,8 @@ def affine(
             "loss must be one of hasd.objectives.losses, the class LogisticLoss, or an object with value, expand, ... "
             f"and separable = True, got {loss!r}"
         )
+    if getattr(loss, "weights", None) is not None:
+        raise ValueError("loss must have no weights: blocks share the mean by their numbers of rows")
     ridge = number("ridge", ridge, least=0.0)
     count = processors() if threads is None else int(threads)
     if count < 1:

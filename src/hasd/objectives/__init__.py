@@ -1,12 +1,13 @@
 """Objectives that come with value, gradient, a declared smoothness constant L_p and counted products.
 
-f(x) = phi(Ax - b) + ridge/2 ||x||_2^2 for five losses phi (``Affine`` takes any other), a quadratic, and
-the dual of entropic transport.
+f(x) = phi(Ax - b) + ridge/2 ||x||_2^2 for six losses phi (``Affine`` takes any other), a quadratic, and the dual of
+entropic transport.
 """
 
 from ._smoothness import Smoothness
 from .affine import Affine, LeastSquares, Logistic, LogSumExp, Power, SymmetricSoftmax
 from .base import Objective
+from .multinomial import Multinomial
 from .quadratic import Quadratic
 from .transport import EntropicTransport
 
@@ -16,6 +17,7 @@ __all__ = [
     "LeastSquares",
     "LogSumExp",
     "Logistic",
+    "Multinomial",
     "Objective",
     "Power",
     "Quadratic",

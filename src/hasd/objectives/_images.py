@@ -27,7 +27,7 @@ from .._math.arrays import (
     zeros,
 )
 from .._math.geometry import dot
-from ._loss import Expansion
+from ._loss import AnyExpansion, Expansion
 from ._operators import Vector, apply, is_sparse, row_blocks
 from .losses import SquareLoss
 
@@ -50,7 +50,7 @@ class Point:
 
     z: Image
     value: float  # phi(z)
-    expansion: Expansion | Any  # slope and curvature, or whatever another space of images keeps
+    expansion: AnyExpansion | Any  # slope and curvature, or whatever another space of images keeps
 
 
 NUMPY = np.zeros(0)
@@ -226,8 +226,8 @@ class LocalImages(Images):
     def at(self, x: Vector) -> Point:
         """z = Ax - b, expanded; no product at x = 0."""
         if self.objective.A is not None and vanishes(x):
-            b, n = self.objective.b, self.objective.A.shape[0]
-            return self._point(zeros(n, x) if b is None else -b)
+            b = self.objective.b
+            return self._point(zeros(self.objective.rows, x) if b is None else -b)
         return self._point(self.objective.image(x))
 
     def _point(self, z: Vector) -> Point:
@@ -286,11 +286,11 @@ def _bends_parts(W: Any, expansion: Expansion) -> tuple[Small, Small]:
         if 4 * alive.size < diagonal.size:  # softmax with a small alpha: few rows carry all the curvature
             W, diagonal = W[alive], diagonal[alive]
             rank_one = None if rank_one is None else rank_one[alive]
-    H = _weighted_gram(W, diagonal)
+    H = weighted_gram(W, diagonal)
     return H, np.zeros(len(H)) if rank_one is None else to_numpy(apply(W.T, rank_one))
 
 
-def _weighted_gram(W: Any, weights: Vector) -> Small:
+def weighted_gram(W: Any, weights: Vector) -> Small:
     """W^T Diag(weights) W for weights that are not negative, block by block."""
     n, k = W.shape
     if is_sparse(W):

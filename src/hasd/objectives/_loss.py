@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from ._operators import Matrix, Vector, quiet
 from ._smoothness import Smoothness
@@ -45,6 +45,45 @@ class Expansion(NamedTuple):
         """phi'' with the scale multiplied in."""
         r = self.rank_one
         return Curvature(self.scale * self.diagonal, None if r is None else math.sqrt(self.scale) * r)
+
+
+class ClassExpansion(NamedTuple):
+    """A loss of K numbers a row near a point z, K x n as one vector: phi'' is a K x K block for each row,
+
+        share_i (Diag(p_i) - p_i p_i^T),  p_i the probabilities of row i,
+
+    minus, where an intercept for each class is minimised over, what moving the best intercepts takes away.
+    """
+
+    value: float
+    slope: Vector
+    probabilities: Vector  # K x n
+    shares: Vector  # of the rows
+    inverse: Any = None  # of the curvature in the intercepts, K x K; None where there are none
+
+    def follow(self, direction: Vector) -> Vector:
+        """The derivative of the best intercepts, where z moves along the direction."""
+        return -(self.inverse @ self._plain(direction).sum(axis=1))
+
+    def times(self, direction: Vector) -> Vector:
+        """phi''(z) times a vector."""
+        V = direction.reshape(self.probabilities.shape)
+        return self._plain(V if self.inverse is None else V + self.follow(V)[:, None]).ravel()
+
+    def _plain(self, direction: Vector) -> Vector:
+        """The blocks of the rows times a vector, K x n."""
+        P = self.probabilities
+        V = direction.reshape(P.shape)
+        product = P * V
+        product = P * (V - product.sum(axis=0))
+        product *= self.shares
+        return product
+
+
+if TYPE_CHECKING:  # each space of images knows which of the two its points hold
+    AnyExpansion = Any
+else:  # and checkpoints read here what a point may hold
+    AnyExpansion = Expansion | ClassExpansion
 
 
 class Loss(Protocol):

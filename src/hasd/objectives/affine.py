@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections.abc import Callable
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from .._checks import number, whole_number
+from .._checks import check_flags, number, whole_number
 from .._math.arrays import copy_of, largest_size, to_float64
 from .._math.doubt import EPS, Doubt, Sizes, roundings
 from .._math.geometry import dot
 from . import _dual as dual
 from ._images import Images, LocalImages
+from ._intercept import InterceptImages, InterceptLoss
 from ._loss import Loss
 from ._operators import Matrix, Vector, apply, as_data, as_point, quiet, row_blocks
 from ._sizes import DataSizes, MatrixSizes
@@ -70,8 +73,13 @@ class AffineObjective(Objective):
         sizes = self.sizes()
         if sizes is None or not hasattr(self.loss, "doubt"):
             return None
-        dz = sizes.image_doubt(at, self.precision, image)
+        dz = sizes.image_doubt(at, self.precision, image) + self._image_doubt(sizes.largest_product(at))
         return sizes.doubt(at, self.loss, self.rows or at.d, self.ridge, self.precision, dz)
+
+    def _image_doubt(self, size: float) -> float:
+        """What the loss itself adds to the errors of an image whose entries are of this size."""
+        own = getattr(self.loss, "image_doubt", None)
+        return 0.0 if own is None else own(size)
 
     def _point(self, x: npt.ArrayLike) -> Vector:
         return as_point(x, self.dimension, "x", x if self.model is None else self.model)
@@ -101,7 +109,9 @@ class Affine(AffineObjective):
 
     identity_allowed: ClassVar[bool] = False
 
-    def __init__(self, loss: Loss | type, A: Matrix | None, b: npt.ArrayLike | None = None, ridge: float = 0.0) -> None:
+    def __init__(
+        self, loss: Loss | Callable[..., Loss], A: Matrix | None, b: npt.ArrayLike | None = None, ridge: float = 0.0
+    ) -> None:
         """Check and keep the data."""
         self.ridge = number("ridge", ridge, least=0.0)
         self.A = self._AT = self.rows = self.dimension = None
@@ -109,10 +119,10 @@ class Affine(AffineObjective):
             self.A = self._check_matrix(A, "A")
             self._AT = self.A.T  # a view of the same data, made once
             self.rows, self.dimension = self.A.shape
-        labelled = loss is LogisticLoss  # the class itself: labels come in the place of b
+        labelled = callable(loss)  # the class of a loss, or what makes one: labels come in the place of b
         model = b if self.A is None else self.A
         vector = None if b is None else as_data(b, self.rows, "y" if labelled else "b", model, "A")
-        self.loss, self.b = (LogisticLoss(vector), None) if labelled else (loss, vector)
+        self.loss, self.b = (loss(vector), None) if callable(loss) else (loss, vector)
         if self.A is None and vector is not None:
             self.dimension = vector.shape[0]
         self._data = MatrixSizes(self.A, self.b)
@@ -207,15 +217,17 @@ class Affine(AffineObjective):
         sizes, long = self.sizes(), np.finfo(np.longdouble)
         if type(self.A) is not np.ndarray or sizes is None or not hasattr(self.loss, "doubt") or long.eps >= EPS:
             return None
-        point, z = x.astype(np.longdouble), np.empty(len(self.A))
+        n, d = self.A.shape
+        point = x.astype(np.longdouble).reshape(d, -1)  # a column for each class
+        z = np.empty((point.shape[1], n))
         for rows in row_blocks(self.A.shape, LONG_BLOCK):
-            part = self.A[rows].astype(np.longdouble) @ point
-            z[rows] = part if self.b is None else part - self.b[rows]
+            part = (self.A[rows].astype(np.longdouble) @ point).T
+            z[:, rows] = part if self.b is None else part - self.b[rows]
         far = sizes.largest_product(at) + sizes.largest
-        dz = float(long.eps) * roundings(sizes.terms) * far + 0.5 * EPS * largest_size(z)
-        value, slope = self.loss.value_and_slope(z)
+        dz = float(long.eps) * roundings(sizes.terms) * far + 0.5 * EPS * largest_size(z) + self._image_doubt(far)
+        value, slope = self.loss.value_and_slope(z.ravel())
         g = self.adjoint(slope) + self.ridge * to_float64(x)
-        doubt = sizes.doubt(at, self.loss, len(self.A), self.ridge, self.precision, dz)
+        doubt = sizes.doubt(at, self.loss, self.rows or n, self.ridge, self.precision, dz)
         return value + self._ridge_value(x), in_precision_of(x, g), doubt
 
 
@@ -280,7 +292,9 @@ class LeastSquares(Affine):
 class Logistic(Affine):
     """f(x) = 1/n sum_i log(1 + exp(-y_i <a_i, x>)) + ridge/2 ||x||_2^2, labels y_i in {-1, 1}.
 
-    L_p <= min(lambda_max(A^T A) d^{1-2/p}, ||A^T A||_{p*} entrywise)/(4n), exact at p = 2.
+    L_p <= min(lambda_max(A^T A) d^{1-2/p}, ||A^T A||_{p*} entrywise)/(4n), exact at p = 2.  With positive ``weights``
+    the mean is a weighted one.  With ``intercept=True`` it is f(x) = min over c of the same with <a_i, x> + c, a
+    function of x alone, in which c has no ridge; ``best_intercept(x)`` is that c.
 
     >>> f = Logistic([[1.0], [2.0]], y=[1, -1])
     >>> f.value_and_grad([0.0])
@@ -289,9 +303,31 @@ class Logistic(Affine):
     Smoothness(0.625, exact=True)
     """
 
-    def __init__(self, A: Matrix, y: npt.ArrayLike, ridge: float = 0.0) -> None:
+    def __init__(
+        self,
+        A: Matrix,
+        y: npt.ArrayLike,
+        ridge: float = 0.0,
+        weights: npt.ArrayLike | None = None,
+        intercept: bool = False,
+    ) -> None:
         """Check and keep the data."""
-        super().__init__(LogisticLoss, A, y, ridge)
+        check_flags(intercept=intercept)
+        super().__init__(partial(LogisticLoss, weights=weights), A, y, ridge)
+        if intercept:
+            self.loss = InterceptLoss(self.loss)
+
+    def images(self) -> Images:
+        """The space of images Ax, or Ax + c with the best c."""
+        return InterceptImages(self) if isinstance(self.loss, InterceptLoss) else super().images()
+
+    def best_intercept(self, x: npt.ArrayLike) -> float:
+        """The c that belongs to x, 0 where there is no intercept; one product.
+
+        >>> round(Logistic([[0.0], [0.0], [0.0]], y=[1, 1, -1], intercept=True).best_intercept([5.0]), 6)
+        0.693147
+        """
+        return self.loss.shift(self.image(self._point(x))) if isinstance(self.loss, InterceptLoss) else 0.0
 
 
 class Power(Affine):

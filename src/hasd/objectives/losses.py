@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -77,7 +77,7 @@ class LogSumExpLoss(_Softmax):
         """phi*(u) = alpha sum_i u_i log u_i on the simplex, inf beyond."""
         if not (extreme_entries(u)[0] >= 0.0 and abs(total(u) - 1.0) <= SLACK):
             return math.inf
-        return self.alpha * total(_x_log_x(u))
+        return self.alpha * total(x_log_x(u))
 
     def smoothness(self, A: Matrix | None, p: float) -> Smoothness:
         """max_{i,j} ||a_i - a_j||_{p*}^2/(4 alpha)."""
@@ -144,7 +144,7 @@ class SymmetricSoftmaxLoss(_Softmax):
         larger = 0.5 * (magnitude + xp.hypot(magnitude, k))
         some = larger > 0.0
         smaller = xp.where(some, 0.25 * k * k / xp.where(some, larger, 1.0), 0.0)
-        return self.alpha * total(_x_log_x(larger) + _x_log_x(smaller))
+        return self.alpha * total(x_log_x(larger) + x_log_x(smaller))
 
     def smoothness(self, A: Matrix | None, p: float) -> Smoothness:
         """max_i ||a_i||_{p*}^2/alpha; A = None is the identity."""
@@ -206,18 +206,21 @@ class SquareLoss(_PowerSum):
 
 @dataclass(frozen=True, eq=False)
 class LogisticLoss(Loss):
-    """phi(z) = 1/n sum_i log(1 + exp(-y_i z_i)), labels y_i in {-1, 1}.
+    """phi(z) = sum_i s_i log(1 + exp(-y_i z_i)), labels y_i in {-1, 1}, s_i the share of row i in the weights, or 1/n.
 
     >>> LogisticLoss(np.array([1, -1])).value(np.array([1e6, 1e6]))
     500000.0
+    >>> LogisticLoss(np.array([1, -1]), weights=np.array([1.0, 3.0])).weights
+    array([0.25, 0.75])
     """
 
     bounded_below: ClassVar[bool] = True
 
     y: Vector
+    weights: Vector | None = None
 
     def __post_init__(self) -> None:
-        """Refuse labels other than -1 and 1."""
+        """Refuse labels other than -1 and 1; divide the weights by their sum."""
         y = as_data(self.y, None, "y", self.y)
         xp = namespace(y)
         if not bool(xp.all(abs(y) == 1.0)):
@@ -225,13 +228,21 @@ class LogisticLoss(Loss):
             found = ", ".join(f"{float(labels[i]):g}" for i in range(min(labels.shape[0], 5)))
             raise ValueError(f"y must hold labels -1 and 1 only, got {found}; convert 0/1 labels with 2*y - 1")
         object.__setattr__(self, "y", y)
+        if self.weights is not None:
+            object.__setattr__(self, "weights", shares(self.weights, y))
+
+    @property
+    def _share(self) -> Any:
+        """The share of a row: a vector where there are weights."""
+        return 1.0 / self.y.shape[0] if self.weights is None else self.weights
 
     def _exponentials(self, z: Vector) -> tuple[float, Vector]:
         """phi(z) and e = exp(-y z), kept below overflow: where it is large, log(1 + e) = -y z to the last digit."""
         t = self.y * z
         t, xp = apply_in_place("negative", t), namespace(t)
         e = apply_in_place("exp", xp.minimum(t, 700.0))
-        return total(xp.maximum(xp.log1p(e), t)) / t.shape[0], e
+        losses = xp.maximum(xp.log1p(e), t)
+        return total(losses) / t.shape[0] if self.weights is None else dot(self.weights, losses), e
 
     @quiet
     def value(self, z: Vector) -> float:
@@ -239,12 +250,15 @@ class LogisticLoss(Loss):
         return self._exponentials(z)[0]
 
     def _parts(self, z: Vector) -> tuple[float, Vector, Vector, Vector]:
-        """phi(z), phi'(z) = -y/(1 + exp(y z))/n, 1 + exp(-y z) and 1/(1 + exp(y z))."""
+        """phi(z), phi'(z) = -s y/(1 + exp(y z)), 1 + exp(-y z) and 1/(1 + exp(y z))."""
         value, e = self._exponentials(z)
         above = 1.0 + e
         e /= above
         slope = self.y * e
-        slope /= -z.shape[0]
+        if self.weights is None:
+            slope /= -z.shape[0]
+        else:
+            slope *= -self.weights
         return value, slope, above, e
 
     @quiet
@@ -253,35 +267,41 @@ class LogisticLoss(Loss):
         return self._parts(z)[:2]
 
     def expand(self, z: Vector) -> Expansion:
-        """All three from exp(-y z); the curvature 1/(2 + exp(z) + exp(-z))/n is the same for either label."""
-        value, slope, above, s = self._parts(z)
-        s /= above
-        return Expansion(value, slope, s, scale=1.0 / z.shape[0])
+        """All three from exp(-y z); the curvature s/(2 + exp(z) + exp(-z)) is the same for either label."""
+        value, slope, above, bend = self._parts(z)
+        bend /= above
+        if self.weights is None:
+            return Expansion(value, slope, bend, scale=1.0 / z.shape[0])
+        bend *= self.weights
+        return Expansion(value, slope, bend)
 
     @quiet
     def conjugate(self, u: Vector) -> float:
-        """phi*(u) = 1/n sum_i (s_i log s_i + (1 - s_i) log(1 - s_i)), s_i = -n y_i u_i in [0, 1], inf beyond."""
-        n, xp = u.shape[0], namespace(u)
-        s = -n * self.y * u
-        low, high = extreme_entries(s)
+        """phi*(u) = sum_i s_i (q_i log q_i + (1 - q_i) log(1 - q_i)), q_i = -y_i u_i/s_i in [0, 1], inf beyond."""
+        xp, share = namespace(u), self._share
+        q = -self.y * u / share
+        low, high = extreme_entries(q)
         if not (low >= 0.0 and high <= 1.0 + SLACK):
             return math.inf
-        s = xp.minimum(s, 1.0)
-        rest = xp.where(s < 1.0, (1.0 - s) * xp.log1p(-xp.where(s < 1.0, s, 0.0)), 0.0)
-        return total(_x_log_x(s) + rest) / n
+        q = xp.minimum(q, 1.0)
+        rest = xp.where(q < 1.0, (1.0 - q) * xp.log1p(-xp.where(q < 1.0, q, 0.0)), 0.0)
+        return total(share * (x_log_x(q) + rest))
 
     @staticmethod
     def doubt(value: float, rows: int, dz: float) -> tuple[float, float, float]:
-        """Slopes 1/(1 + e^m)/n are at most log(1 + e^-m)/n, and 1/n; moving z by dz raises them by e^dz at most.
+        """Slopes s/(1 + e^m) are at most s log(1 + e^-m), and s; moving z by dz raises them by e^dz at most.
 
-        The curvature is below the slope, and 1/(4n).
+        The curvature is below the slope, and s/4.
         """
         moved = min(1.0, max(value, math.ulp(0.0)) * math.exp(min(dz, 700.0)))
         return dz * moved + EPS * roundings(rows) * 2.0 * value, min(1.0, value), dz * min(0.25, moved)
 
     def smoothness(self, A: Matrix | None, p: float) -> Smoothness:
-        """A bound on ||A||_{p->2}^2/(4n): phi'' is largest at z = 0, where it is 1/(4n)."""
-        return _divide(smoothness.squares(A, p), 4.0 * self.y.shape[0])
+        """A bound on ||A||_{p->2}^2 max s_i/4: phi'' is largest at z = 0, where it is s/4; not exact with weights."""
+        squares = smoothness.squares(A, p)
+        if self.weights is None:
+            return _divide(squares, 4.0 * self.y.shape[0])
+        return Smoothness(0.25 * largest_entry(self.weights) * squares, exact=False)
 
 
 @dataclass(frozen=True)
@@ -346,10 +366,19 @@ def _from_total(top: float, total: float, alpha: float) -> float:
     return top + alpha * math.log(total) if math.isfinite(top) else top
 
 
-def _x_log_x(u: Vector) -> Vector:
+def x_log_x(u: Vector) -> Vector:
     """u log u, 0 at u = 0; for u >= 0."""
     xp = namespace(u)
     return u * xp.log(xp.where(u > 0.0, u, 1.0))
+
+
+def shares(weights: Vector, rows: Vector) -> Vector:
+    """Positive weights of the rows, divided by their sum."""
+    w = as_data(weights, rows.shape[0], "weights", rows, "y")
+    if not extreme_entries(w)[0] > 0.0:
+        raise ValueError("weights must be positive: leave out rows of weight 0")
+    w /= largest_entry(w)  # so that the sum does not overflow
+    return w / total(w)
 
 
 def _divide(L: Smoothness, by: float) -> Smoothness:

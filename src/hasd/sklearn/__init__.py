@@ -9,8 +9,9 @@ True
 """
 
 try:
+    from .classifier import LogisticClassifier
     from .regressors import LpRegressor, MinimaxRegressor
 except ImportError as error:
     raise ImportError('hasd.sklearn needs scikit-learn 1.6 or newer: pip install "hasd[sklearn]"') from error
 
-__all__ = ["LpRegressor", "MinimaxRegressor"]
+__all__ = ["LogisticClassifier", "LpRegressor", "MinimaxRegressor"]

@@ -20,22 +20,20 @@ from functools import partial
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse
-from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.base import RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .. import _inputs as inputs
 from .._math.arrays import refuse_masked
 from .._run.report import Result
 from ..problems._chebyshev import chebyshev
 from ..problems._lp_fit import lp_fit
+from ._linear import Array, SparseEstimator, check_weights
 
-Array = npt.NDArray[Any]
 
-
-class _Linear(RegressorMixin, BaseEstimator):
+class _Linear(RegressorMixin, SparseEstimator):
     """What the two share: data in, X w + c out."""
 
     fit_intercept: bool
@@ -47,12 +45,6 @@ class _Linear(RegressorMixin, BaseEstimator):
         refuse_masked(X, "X")
         X = validate_data(self, X, accept_sparse="csr", dtype=(np.float64, np.float32), reset=False)
         return np.asarray(X @ self.coef_ + self.intercept_)
-
-    def __sklearn_tags__(self) -> Any:
-        """Sparse X is welcome."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
 
     def _data(self, X: Any, y: Any) -> tuple[Any, Array]:
         """X and y checked; X stays sparse where it is."""
@@ -168,11 +160,8 @@ class LpRegressor(_Linear):
         X, y = self._data(X, y)
         rows = None
         if sample_weight is not None:
-            refuse_masked(sample_weight, "sample_weight")
-            weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+            weights = check_weights(sample_weight, X)
             there = weights > 0.0
-            if not there.any():
-                raise ValueError("sample_weight must have an entry above 0")
             X, y, rows = X[there], y[there], weights[there] ** (1.0 / power)
         self._solve(partial(lp_fit, power=power), X, y, rows)
         return self

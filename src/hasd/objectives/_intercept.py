@@ -1,0 +1,144 @@
+"""An intercept without a penalty: phi(z) = min over c of loss(z + c), a function of z alone.
+
+Minimising over c keeps f(x) = phi(Ax) + ridge/2 ||x||^2 convex, and as strongly convex in x as the ridge says: every
+certificate holds as it is, although c has no penalty.  With the loss expanded at z + c for the best c, where the sum of
+its slope is 0,
+
+    phi'(z) = loss'(z + c),    phi''(z) = H - H 1 1^T H / 1^T H 1,    phi*(u) = loss*(u) where u sums to 0, inf beyond.
+
+Newton's method finds c.  It ends where what c could still gain, g^2/(2h) for the sum g of the slope and h of the
+curvature, is rounding; the slope is then that of the next step, whose sum is 0 whatever c is:
+
+    u = loss'(z + c) - H 1 g/h.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from .._math.arrays import extreme_entries, total
+from .._math.doubt import EPS
+from .._math.geometry import dot
+from ._images import Image, LocalImages, Point
+from ._loss import Expansion, Loss
+from ._operators import Matrix, Vector, quiet
+from ._smoothness import Smoothness
+from .losses import SLACK, LogisticLoss
+
+LOOKS = 200
+"""Values of c that are tried: halving an interval takes a hundred."""
+NEAR = 2.0**-6
+"""Newton's step to the best c is so short at the end: the curvature, which changes by exp(step) at most, is known."""
+
+
+@dataclass(frozen=True, eq=False)
+class InterceptLoss(Loss):
+    """phi(z) = min over c of loss(z + c), for a logistic loss with labels of both kinds.
+
+    >>> import numpy as np
+    >>> loss = InterceptLoss(LogisticLoss(np.array([1, 1, 1, -1])))
+    >>> z, expansion = loss.settle(np.zeros(4))
+    >>> z.round(9), round(expansion.value, 9)               # the logarithm of the odds, 3 to 1, and its loss
+    (array([1.09861229, 1.09861229, 1.09861229, 1.09861229]), 0.562335145)
+    """
+
+    bounded_below: ClassVar[bool] = True
+
+    inner: LogisticLoss
+    odds: float = field(init=False)  # the logarithm of the odds of the labels
+
+    def __post_init__(self) -> None:
+        """Refuse labels of one kind, for which no c is best."""
+        y, weights = self.inner.y, self.inner.weights
+        balance = total(y) / y.shape[0] if weights is None else dot(weights, y)
+        if not abs(balance) < 1.0:
+            raise ValueError("y must hold labels of both kinds where there is an intercept")
+        object.__setattr__(self, "odds", 2.0 * math.atanh(balance))
+
+    def settle(self, z: Vector) -> tuple[Vector, Expansion]:
+        """z + c for the best c, and phi expanded there; its value is NaN where no c was found, as z is too large.
+
+        The best c for z = 0 is the logarithm of the odds of the labels, and where z moves by at most t, so does c.
+        """
+        c, before = 0.0, math.inf
+        bracket: list[float] = []
+        for _ in range(LOOKS):
+            there = z + c if c != 0.0 else z
+            e = self.inner.expand(there)
+            g, h = total(e.slope), e.scale * total(e.diagonal)
+            if not math.isfinite(e.value):
+                return there, e
+            if abs(g) <= NEAR * h and g * g <= EPS * e.value * h:
+                return there, _settled(e, g, h)
+            step = -g / h if h > 0.0 else math.inf
+            if not bracket and not abs(step) <= min(1.0, 0.5 * before):
+                low, high = extreme_entries(z)
+                bracket = [self.odds - high, self.odds - low]
+            if bracket:
+                bracket[0 if g < 0.0 else 1] = c
+                if not (bracket[0] < c + step < bracket[1] and abs(step) <= 0.5 * before):
+                    step = 0.5 * (bracket[0] + bracket[1]) - c
+            c, before = c + step, abs(step)
+        return z, e._replace(value=math.nan)
+
+    @quiet
+    def shift(self, z: Vector) -> float:
+        """The best c."""
+        there, _ = self.settle(z)
+        return float(there[0] - z[0])
+
+    @staticmethod
+    def follow(expansion: Expansion, direction: Vector) -> float:
+        """The derivative of the best c, where z moves along the direction."""
+        return -dot(expansion.rank_one, direction) / total(expansion.rank_one)
+
+    def expand(self, z: Vector) -> Expansion:
+        """All three at the best c."""
+        return self.settle(z)[1]
+
+    @quiet
+    def conjugate(self, u: Vector) -> float:
+        """That of the loss where u sums to 0 but for rounding, inf beyond."""
+        return self.inner.conjugate(u) if abs(total(u)) <= SLACK * total(abs(u)) else math.inf
+
+    def image_doubt(self, size: float) -> float:
+        """What the entries of z + c lose to rounding, z being of this size: c is as large, but for the odds."""
+        return 0.5 * EPS * (2.0 * size + abs(self.odds))
+
+    def doubt(self, value: float, rows: int, dz: float) -> tuple[float, float, float]:
+        """That of the loss, whose z + c may move by 2 dz, and what ending the search for c leaves.
+
+        A slope whose sum is off by s is that of a cut that is off by s |c' - c|, at most s times what z moves by: as
+        much again as rounding in a product of the slope with A.
+        """
+        change, pull, turn = self.inner.doubt(value, rows, 2.0 * dz)
+        return change + 2.0 * EPS * value, 2.0 * pull, turn
+
+    def smoothness(self, A: Matrix | None, p: float) -> Smoothness:
+        """That of the loss, an upper bound: minimising over c only takes curvature away."""
+        return Smoothness(self.inner.smoothness(A, p), exact=False)
+
+
+@dataclass(frozen=True)
+class InterceptImages(LocalImages):
+    """Images z + c with the best c: a move starts from the c that its derivative foretells, and needs a look or two."""
+
+    def _point(self, z: Vector) -> Point:
+        there, expansion = self.loss.settle(z)
+        return Point(there, expansion.value, expansion)
+
+    def move(self, point: Point, direction: Image, t: float) -> tuple[Point, float]:
+        """z + t direction; the derivative along it."""
+        z = direction * t
+        z += point.z
+        z += t * self.loss.follow(point.expansion, direction)
+        there = self._point(z)
+        return there, dot(there.expansion.slope, direction)
+
+
+def _settled(e: Expansion, g: float, h: float) -> Expansion:
+    """The expansion of the loss at the best c, up to a step -g/h, as one of phi."""
+    slope = e.slope - (g / h * e.scale) * e.diagonal
+    return e._replace(slope=slope, rank_one=e.diagonal / math.sqrt(h / e.scale))
