@@ -44,7 +44,9 @@ class Costs:
             counts = np.diff(matrix.indptr).astype(float)
             if matrix.format == "csc":
                 counts = np.bincount(matrix.indices, minlength=rows).astype(float)
-            return cls(rows, d, float(matrix.nnz), True, float(counts @ counts))
+            classes = int(getattr(objective, "classes", 1))  # A has a product for each, and a Hessian for every two
+            pairs = 0.5 * classes * (classes + 1)
+            return cls(rows, d, classes * float(matrix.nnz), True, pairs * float(counts @ counts))
         return cls(rows, d, rows * float(objective.row_cost))
 
     @property
