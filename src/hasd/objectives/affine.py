@@ -187,8 +187,12 @@ class Affine(AffineObjective):
 
     @property
     def has_hessian(self) -> bool:
-        """Whether the entries of A are at hand; a subclass with products of its own has another matrix than A."""
-        return super().has_hessian and type(self).forward is Affine.forward
+        """Whether the entries of A are at hand.
+
+        A subclass with products of its own has another matrix than A: only images of its own know its Hessian.
+        """
+        own = type(self)
+        return super().has_hessian and (own.forward is Affine.forward or own.images is not Affine.images)
 
     @property
     def model(self) -> Any:
