@@ -21,6 +21,7 @@ LAYERS = (
     ("problems",),
     ("torch", "jax", "dask", "sklearn", "solve", "experiments"),
     ("cli", ""),
+    ("__main__",),
 )
 """From the bottom up: a room may use its own layer and those before it; "" is the package's own __init__."""
 RANK = {room: rank for rank, layer in enumerate(LAYERS) for room in layer}

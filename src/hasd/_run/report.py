@@ -58,6 +58,9 @@ class Result(OptimizeResult):
         if self.get("trace"):
             rows = len(next(iter(self["trace"].values())))
             lines["trace"] = f"{rows} rows of {', '.join(self['trace'])}"
+        needs = getattr(self.get("certificate"), "needs_no_radius", True)
+        if not needs:
+            lines["gap"] += " (give radius or mu to get one)"
         shown = {name: text for name, text in lines.items() if text}
         width = max(map(len, shown), default=0)
         return "\n".join(f"{name:>{width}}: {text}" for name, text in shown.items())

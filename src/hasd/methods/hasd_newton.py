@@ -142,13 +142,15 @@ class HASDNewton(ImageMethod):
         if look is None:
             return self._try_again(problem, state, model)
         there, point = _take(problem, state, model, look)
-        pairs = self._add_pair(model, there) if model.softness == 1.0 else NO_PAIRS
-        is_new = not math.isnan(model.top)
+        spent = costs.step(2 * len(model.pairs) + 2) + (state.spent if math.isnan(model.top) else 0.0)
+        # A pair is of use where the next step has no Hessian of its own.
+        is_kept = model.softness == 1.0 and spent < costs.hessian(_rows_that_count(point))
+        pairs = self._add_pair(model, there) if is_kept else NO_PAIRS
         best, e = min(state.best, there.f), state.at
         own = {"point": point, "age": state.age + 1, "pairs": pairs, "best": best}
         own |= {"standing": _next_standing(state, model, there)}
         own |= {"softness": _sharpen(model), "damping": _next_damping(state, model, look.t)}
-        own |= {"spent": costs.step(2 * len(pairs)) + (0.0 if is_new else state.spent)}
+        own |= {"spent": spent}
         moved = advance(problem, state, there, add_cut(state.estimate, e, best), trials, **own)
         return refresh_image(problem, moved) if moved.age >= REFRESH else moved
 
