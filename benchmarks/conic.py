@@ -8,6 +8,7 @@ from typing import Any
 import clarabel
 import numpy as np
 import scipy.sparse as sp
+from scipy.sparse.linalg import lsqr
 
 
 def solve(
@@ -18,8 +19,9 @@ def solve(
     settings.verbose, settings.time_limit = False, cap
     d = cost.size
     squares = sp.csc_matrix((d, d)) if squares is None else squares
+    rows = sp.csc_matrix(rows)
     began = time.perf_counter()
-    found = clarabel.DefaultSolver(squares, cost, sp.csc_matrix(rows), right, cones, settings).solve()
+    found = clarabel.DefaultSolver(squares, cost, rows, right, cones, settings).solve()
     seconds = time.perf_counter() - began
     return np.array(found.x) if str(found.status) in ("Solved", "AlmostSolved") else None, seconds
 
@@ -37,8 +39,17 @@ def minimax(A: Any, b: np.ndarray, cap: float) -> tuple[np.ndarray | None, float
 def power_fit(A: Any, b: np.ndarray, doublings: int, cap: float) -> tuple[np.ndarray | None, float]:
     """min ||Ax - b||_q with q = 2^(1 + doublings), as min ||w||_2^2/2 over w_k >= w_{k-1}^2, w_0 = Ax - b.
 
-    Second-order cones are faster and more precise there than power cones.
+    Second-order cones are faster and more precise there than power cones.  The residuals of least squares are brought
+    to size 1 first, without a clock: their powers would be smaller than Clarabel's tolerances.
     """
+    start = lsqr(A, b)[0]
+    b = b - A @ start
+    scale = float(np.abs(b).max())
+    y, seconds = _scaled_power_fit(A, b / scale, doublings, cap)
+    return (None if y is None else start + scale * y), seconds
+
+
+def _scaled_power_fit(A: Any, b: np.ndarray, doublings: int, cap: float) -> tuple[np.ndarray | None, float]:
     n, d = A.shape
     size = d + doublings * n
     blocks = [sp.csr_array(sp.hstack([sp.csc_array(A), sp.csc_array((n, size - d))]))]

@@ -31,7 +31,8 @@ over the seeds: above 1, `hasd` is faster. The *products ratio* is the same for 
 a black box. It is in brackets where `hasd-newton` was taken, because the Hessians that this method makes and factors
 are no products: look at the time. The *fastest other solver* of all that were run is found on the first seed, and the
 ratio beside it is its time divided by ours. `>=` marks a ratio that is at least so large ({BASELINE} was stopped before
-it was there), `<=` one that is at most so large (`hasd` was), and `no` that `hasd` gave up."""
+it was there), `<=` one that is at most so large (`hasd` was), and `no` that `hasd` gave up. Seeds on which both were
+stopped count in no ratio."""
 HESSIANS = "hasd-newton"
 """The method whose products do not tell its work."""
 

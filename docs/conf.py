@@ -83,6 +83,7 @@ ALONE = [
     "theory",
     "experiments",
     "benchmarks",
+    "benchmarks-results",
     "trace",
     "trust",
 ]

@@ -17,7 +17,7 @@ from benchmarks import minimax, specialists  # noqa: E402
 from benchmarks.specialists import Answer, Line, Match  # noqa: E402
 
 CAP = 60.0
-DENSE, SPARSE = minimax.gaussian(60, 5), minimax.sparse(200, 8, 0.3)
+DENSE, SPARSE = minimax.gaussian(60, 5), minimax.sparse(200, 8, 2)
 
 
 @pytest.mark.parametrize("make", [DENSE, SPARSE], ids=["dense", "sparse"])
