@@ -258,7 +258,7 @@ def _log_sum_exp() -> Iterator[Spec]:
         (500, 100, (1e-2, 1e-4, 1e-6), {"quick": True}),
         (700, 260, (1e-2, 1e-4, 1e-6), {}),
         (2000, 500, (1e-2, 1e-4, 1e-6), {"repeats": 2}),
-        (10000, 1000, (1e-2, 1e-4, 1e-6), {"repeats": 1, "peers": ("CG",)}),
+        (10000, 1000, (1e-2, 1e-4, 1e-6), {"repeats": 1, "peers": ("L-BFGS-B m=30",)}),
         (20000, 2000, (1e-2, 1e-3, 1e-6), {"repeats": 1, "peers": ()}),
     )
     for n, d, ridges, settings in sizes:
