@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import argparse
 import fnmatch
-import os
-import platform
+import shlex
 import time
 from collections.abc import Sequence
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
-import numpy as np
-import scipy
-
-from benchmarks import insides
-from benchmarks.plot import plot
+from benchmarks import insides, machine
+from benchmarks.plot import plot, work_and_time
 from benchmarks.problems import Spec, log_sum_exp, specs
-from benchmarks.report import report, write_csv
+from benchmarks.report import report
 from benchmarks.run import Row, Settings, measure
+from benchmarks.saved import Saved, load, save
 from benchmarks.summary import Results
 from benchmarks.targets import verdicts
 
@@ -35,6 +32,8 @@ def parser() -> argparse.ArgumentParser:
     options.add_argument("--only", metavar="PATTERN", help="problems whose name contains or matches this")
     options.add_argument("--cap", type=float, default=60.0, help="seconds a run may take")
     options.add_argument("--out", type=Path, default=HERE / "results", help="where the report goes")
+    options.add_argument("--alone", action="store_true", help="run hasd only, to count its products")
+    options.add_argument("--against", type=Path, metavar="FOLDER", help="what a run of an earlier version wrote")
     options.add_argument("--cache", type=Path, help="keep reference optima here")
     options.add_argument("--threads", type=int, default=1, help="threads of BLAS")
     return options
@@ -51,16 +50,23 @@ def chosen(quick: bool, pattern: str | None) -> list[Spec]:
     return found
 
 
-def conditions(options: argparse.Namespace, began: float, load: Sequence[float]) -> list[str]:
+def command(options: argparse.Namespace) -> str:
+    """The command line without paths and defaults that follow from others."""
+    chosen = f"--only {shlex.quote(options.only)} " if options.only else ""
+    if options.alone:
+        chosen += "--alone "
+    if options.quick:
+        return f"python -m benchmarks --quick {chosen}--threads {options.threads}"
+    counts = f"--seeds {options.seeds} --repeats {options.repeats} --cap {options.cap:g} --threads {options.threads}"
+    return f"python -m benchmarks {chosen}{counts}"
+
+
+def conditions(options: argparse.Namespace, began: float, before: str) -> list[str]:
     """What the figures depend on."""
-    now = ", ".join(f"{one:.2f}" for one in os.getloadavg())
-    before = ", ".join(f"{one:.2f}" for one in load)
     return [
-        f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores, BLAS threads {options.threads}",
-        f"Python {platform.python_version()}, NumPy {np.__version__}, SciPy {scipy.__version__}",
-        f"load average before {before}, after {now}",
-        f"seeds at most {options.seeds}, rounds at most {options.repeats}, cap {options.cap:g} s, "
-        f"took {time.perf_counter() - began:.0f} s",
+        f"`{command(options)}`, took {time.perf_counter() - began:.0f} s",
+        *machine.describe(options.threads, ("numpy", "scipy", "scikit-learn")),
+        f"load average before {before}, after {machine.load()}",
     ]
 
 
@@ -74,23 +80,25 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("no problem matches; the known ones are " + ", ".join(spec.name for spec in specs()))
         return 2
     options.out.mkdir(parents=True, exist_ok=True)
-    began, load = time.perf_counter(), os.getloadavg()
+    began, before = time.perf_counter(), machine.load()
     say = partial(print, flush=True)
-    settings = Settings(options.seeds, options.repeats, options.cap, options.cache, say)
+    settings = Settings(options.seeds, options.repeats, options.cap, options.alone, options.cache, say)
     rows: list[Row] = []
     for spec in found:
         rows += measure(spec, settings)
     split, growth = None, []
-    if options.only is None:
+    if options.only is None and not options.alone:
         n, d = (5000, 500) if options.quick else (20000, 2000)
         split = insides.split(log_sum_exp(n, d, 1e-2, 0), 60 if options.quick else 150)
         growth = insides.growth(1000 if options.quick else 4000, 500, 30)
+    run = Saved(rows, machine.commit(), options.threads, conditions(options, began, before), split, growth)
     results = Results(rows)
-    judged = verdicts(results, split, growth)
-    text = report(results, judged, split, growth, conditions(options, began, load))
+    judged = verdicts(results, split, growth, load(options.against) if options.against else None)
+    text = report(results, judged, split, growth, run.conditions)
     print("\n" + text)
-    write_csv(rows, options.out / "rows.csv")
+    written = save(run, options.out)
     (options.out / "report.md").write_text(text)
-    written = [options.out / "rows.csv", options.out / "report.md", *plot(results, options.out)]
-    print("written: " + ", ".join(map(str, written)))
+    pictures = [options.out / f"profile.{kind}" for kind in ("png", "pdf")]
+    plot(work_and_time(results), pictures)
+    print("written: " + ", ".join(map(str, [*written, options.out / "report.md", *pictures])))
     return 0

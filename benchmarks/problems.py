@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
+import scipy.special
 
 from hasd.objectives import EntropicTransport, LeastSquares, Logistic, LogSumExp, Objective, Quadratic, SymmetricSoftmax
 
@@ -101,9 +102,9 @@ def gaussian(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     return rng.standard_normal((2000, 100)), rng.standard_normal(2000)
 
 
-def heavy_tailed(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """2000 x 100, Student's t with three degrees of freedom."""
-    return rng.standard_t(3, (2000, 100)), rng.standard_normal(2000)
+def heavy_tailed(rng: np.random.Generator, n: int = 2000, d: int = 100) -> tuple[np.ndarray, np.ndarray]:
+    """Student's t with three degrees of freedom."""
+    return rng.standard_t(3, (n, d)), rng.standard_normal(n)
 
 
 def chebyshev(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
@@ -162,6 +163,49 @@ def sparse_logistic(n: int, d: int, density: float, mu: float, seed: int) -> Pro
     return logistic(A, y, mu)
 
 
+def noisy_labels(scores: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """+1 with the logistic probability of the score, otherwise -1."""
+    return np.where(rng.random(scores.size) < scipy.special.expit(scores), 1.0, -1.0)
+
+
+def decaying_logistic(n: int, d: int, least: float, mu: float, seed: int) -> Problem:
+    """Normal columns whose sizes fall geometrically from 1 to `least`."""
+    rng = np.random.default_rng(seed)
+    A = rng.standard_normal((n, d)) * np.geomspace(1.0, least, d)
+    return logistic(A, noisy_labels(A @ rng.standard_normal(d), rng), mu)
+
+
+CENSUS = (5, 8, 5, 16, 5, 7, 14, 6, 5, 2, 2, 2, 5, 41)
+"""The categories of the 14 attributes in the data set a9a: 123 columns."""
+
+
+def one_hot_logistic(n: int, mu: float, seed: int) -> Problem:
+    """A table of the shape of a9a: one 1 for each attribute in every row, categories that get rarer, noisy labels."""
+    rng = np.random.default_rng(seed)
+    starts = np.cumsum((0, *CENSUS))
+    chosen = np.empty((n, len(CENSUS)), dtype=np.intp)
+    for k, count in enumerate(CENSUS):
+        share = np.arange(1.0, count + 1.0) ** -2
+        chosen[:, k] = starts[k] + rng.choice(count, n, p=share / share.sum())
+    A = _csr(chosen.ravel(), np.repeat(np.arange(n), len(CENSUS)), (n, int(starts[-1])))
+    return logistic(A, noisy_labels(A @ rng.standard_normal(A.shape[1]), rng), mu)
+
+
+def text_logistic(n: int, d: int, words: int, mu: float, seed: int) -> Problem:
+    """Rows of norm 1 with the logarithms of how often each word occurs; word frequencies follow Zipf's law."""
+    rng = np.random.default_rng(seed)
+    share = 1.0 / (np.arange(d) + 10.0)
+    A = _csr(rng.choice(d, n * words, p=share / share.sum()), np.repeat(np.arange(n), words), (n, d))
+    A.data = 1.0 + np.log(A.data)
+    A = scipy.sparse.csr_matrix(scipy.sparse.diags_array(1.0 / np.sqrt(A.power(2).sum(axis=1)).A1) @ A)
+    return logistic(A, noisy_labels(5.0 * (A @ rng.standard_normal(d)), rng), mu)
+
+
+def _csr(columns: np.ndarray, rows: np.ndarray, shape: tuple[int, int]) -> Any:
+    """A sparse matrix that counts how often each place is named."""
+    return scipy.sparse.csr_matrix((np.ones(rows.size), (rows, columns)), shape=shape)
+
+
 # Quadratics
 
 
@@ -212,8 +256,9 @@ def specs() -> list[Spec]:
 def _log_sum_exp() -> Iterator[Spec]:
     sizes: Sequence[tuple[int, int, tuple[float, ...], dict[str, Any]]] = (
         (500, 100, (1e-2, 1e-4, 1e-6), {"quick": True}),
+        (700, 260, (1e-2, 1e-4, 1e-6), {}),
         (2000, 500, (1e-2, 1e-4, 1e-6), {"repeats": 2}),
-        (10000, 1000, (1e-2, 1e-4, 1e-6), {"repeats": 1, "peers": ("CG",)}),
+        (10000, 1000, (1e-2, 1e-4, 1e-6), {"repeats": 1, "peers": ("L-BFGS-B m=30",)}),
         (20000, 2000, (1e-2, 1e-3, 1e-6), {"repeats": 1, "peers": ()}),
     )
     for n, d, ridges, settings in sizes:
@@ -227,6 +272,8 @@ def _l_inf() -> Iterator[Spec]:
         for eps in (1e-2, 1e-3):
             name = f"linf-{label}-eps{eps:.0e}".replace("e-0", "e-")
             yield Spec(name, "smoothed l_inf", partial(l_inf, data, eps), quick=eps == 1e-2)
+    make = partial(l_inf, partial(heavy_tailed, n=3000, d=150), 2e-3)
+    yield Spec("linf-heavy-3000x150-eps2e-3", "smoothed l_inf", make)
 
 
 def _logistic() -> Iterator[Spec]:
@@ -235,6 +282,13 @@ def _logistic() -> Iterator[Spec]:
         yield Spec(f"logistic-cancer-mu{label}", "logistic", partial(cancer, mu), quick=True, sklearn=True)
     make = partial(sparse_logistic, 100_000, 20_000, 1e-3, 1e-4)
     yield Spec("logistic-sparse-100000x20000", "logistic", make, repeats=2)
+    yield Spec("logistic-decaying-4000x1500", "logistic", partial(decaying_logistic, 4000, 1500, 1e-3, 1e-4))
+    for scale, label in ((1.0, "1/n"), (1e-3, "1e-3/n")):
+        make = partial(one_hot_logistic, 32561, scale / 32561)
+        yield Spec(f"logistic-onehot-32561x123-mu{label}", "logistic", make)
+    for scale, label in ((1.0, "1/n"), (1e-2, "1e-2/n")):
+        make = partial(text_logistic, 5000, 62061, 84, scale / 5000)
+        yield Spec(f"logistic-text-5000x62061-mu{label}", "logistic", make)
 
 
 def _others() -> Iterator[Spec]:

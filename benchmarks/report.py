@@ -1,26 +1,15 @@
-"""What is printed and written: CSV of all rows, tables and verdicts in Markdown."""
+"""What is printed and written: tables and verdicts in Markdown."""
 
 from __future__ import annotations
 
-import csv
-import dataclasses
 import math
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 
 from benchmarks.insides import PARTS, Growth, Split
-from benchmarks.run import LEAST_CAP, PATIENCE, TARGETS, Row
+from benchmarks.run import LEAST_CAP, PATIENCE, TARGETS
 from benchmarks.solvers import BASELINE, OURS
 from benchmarks.summary import Cell, Ratio, Results, below_reference, disagreements, geometric_mean
 from benchmarks.targets import Verdict
-
-
-def write_csv(rows: Sequence[Row], path: Path) -> None:
-    """One line a row."""
-    with path.open("w", newline="") as file:
-        writer = csv.DictWriter(file, [column.name for column in dataclasses.fields(Row)])
-        writer.writeheader()
-        writer.writerows(dataclasses.asdict(row) for row in rows)
 
 
 def table(header: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
@@ -54,8 +43,8 @@ def problem_table(results: Results, problem: str) -> str:
             lines.append(line)
     row = results.first[problem]
     seeds = len(results.seeds(problem, OURS))
-    method = next((one.method for one in results.rows if one.problem == problem and one.solver == OURS), "")
-    about = f"{row.n} x {row.d}, {row.nnz} entries, counted in {row.unit}; ours is {method}; f* by {row.reference}."
+    ours = results.methods(problem, OURS)
+    about = f"{row.n} x {row.d}, {row.nnz} entries, counted in {row.unit}; ours is {ours}; f* by {row.reference}."
     how = f"Figures of the first seed, ratios the median of {seeds}."
     return f"### {problem}\n\n{about}  {how}\n\n" + table(header, lines)
 

@@ -61,6 +61,7 @@ class Settings:
     seeds: int = 5
     repeats: int = 3
     cap: float = 60.0
+    alone: bool = False  # ours only
     cache: Path | None = None
     say: Callable[[str], None] = print
 
@@ -104,6 +105,8 @@ def measure(spec: Spec, settings: Settings) -> Iterator[Row]:
         peers = () if seed > 0 else spec.peers
         if peers is not None:
             solvers = {name: solvers[name] for name in (BASELINE, OURS, LINEAR_CG, *peers) if name in solvers}
+        if settings.alone:
+            solvers = {OURS: solvers[OURS]}
         repeats = min(spec.repeats, settings.repeats) if seed == 0 else 1
         yield from _in_turn(spec, problem, reference, seed, solvers, repeats, settings)
 

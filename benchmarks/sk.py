@@ -11,8 +11,6 @@ from collections.abc import Iterator
 from functools import partial
 from importlib.util import find_spec
 
-import scipy.sparse
-
 from benchmarks.oracle import History
 from benchmarks.problems import Problem
 from benchmarks.solvers import Run, Solver
@@ -54,6 +52,6 @@ def sklearn_solvers(problem: Problem) -> Iterator[tuple[str, Solver]]:
     f = problem.objective
     if not isinstance(f, Logistic) or problem.black_box or f.ridge == 0.0 or find_spec("sklearn") is None:
         return
-    yield "sklearn lbfgs", partial(sklearn_solver, "lbfgs")
-    if not scipy.sparse.issparse(f.A) and problem.x0.size <= DENSE:
-        yield "sklearn newton-cholesky", partial(sklearn_solver, "newton-cholesky")
+    for solver in ("lbfgs", "newton-cg", "liblinear", "newton-cholesky"):
+        if solver != "newton-cholesky" or problem.x0.size <= DENSE:
+            yield f"sklearn {solver}", partial(sklearn_solver, solver)

@@ -89,6 +89,27 @@ class Results:
         """The seeds it was run with."""
         return sorted({row.seed for row in self.rows if row.problem == problem and row.solver == solver})
 
+    def methods(self, problem: str, solver: str) -> str:
+        """What the solver chose on the seeds of a problem."""
+        runs = (row for row in self.rows if row.problem == problem and row.solver == solver)
+        return ", ".join(dict.fromkeys(row.method for row in runs))
+
+    def seconds(self, problem: str, solver: str, target: float) -> float:
+        """The median over seeds of what was spent to the target, or without reaching it; NaN where it was not run."""
+        cells = [self.cell(problem, solver, target, seed) for seed in self.seeds(problem, solver)]
+        return statistics.median(cell.seconds for cell in cells if cell is not None) if cells else math.nan
+
+    def reached(self, problem: str, solver: str, target: float) -> bool:
+        """Whether it was reached on every seed."""
+        cells = [self.cell(problem, solver, target, seed) for seed in self.seeds(problem, solver)]
+        return all(cell is not None and cell.reached for cell in cells)
+
+    def fastest_other(self, problem: str, solver: str, target: float) -> str | None:
+        """The solver beside this one that reached the target first, on the first seed, which all of them met."""
+        cells = {name: self.cell(problem, name, target) for name in self.solvers if name != solver}
+        times = {name: cell.seconds for name, cell in cells.items() if cell is not None and cell.reached}
+        return min(times, key=times.__getitem__, default=None)
+
     def ratio(self, problem: str, solver: str, target: float, measure: str, other: str = BASELINE) -> Ratio:
         """The median over seeds of other/solver."""
         ratios = []
@@ -101,6 +122,17 @@ class Results:
     def ratios(self, solver: str, target: float, measure: str, other: str = BASELINE) -> dict[str, Ratio]:
         """By problem, where there is one."""
         found = {name: self.ratio(name, solver, target, measure, other) for name in self.problems}
+        return {name: one for name, one in found.items() if not math.isnan(one.value)}
+
+    def work_before(self, earlier: Results, solver: str, target: float) -> dict[str, Ratio]:
+        """By problem, the median over seeds of the solver's work in an earlier version over its work in this one."""
+        found = {}
+        for name in self.problems:
+            both = set(self.seeds(name, solver)) & set(earlier.seeds(name, solver))
+            pairs = [(earlier.cell(name, solver, target, seed), self.cell(name, solver, target, seed)) for seed in both]
+            found[name] = _median(
+                [ratio(old, new, "work") for old, new in pairs if old is not None and new is not None]
+            )
         return {name: one for name, one in found.items() if not math.isnan(one.value)}
 
     def profile(self, target: float, measure: str) -> dict[str, np.ndarray]:

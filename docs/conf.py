@@ -59,9 +59,9 @@ autodoc_member_order = "bysource"
 autosummary_generate = False
 numpydoc_show_class_members = False
 
-WIDE = [f"methods/{name}" for name in hasd.method_names()]
+WIDE = ["benchmarks-results", *(f"methods/{name}" for name in hasd.method_names())]
 WIDE += [f"gallery/{example.stem}" for example in (HERE.parent / "examples").glob("plot_*.py")]
-"""Pages that take the room of the table of contents: short ones, and those with long lines of code."""
+"""Pages that take the room of the table of contents: short ones, and those with long lines of code or wide tables."""
 html_theme = "pydata_sphinx_theme"
 html_title = f"hasd {version}"
 html_theme_options = {
@@ -88,6 +88,7 @@ ALONE = [
     "theory",
     "experiments",
     "benchmarks",
+    "benchmarks-results",
     "trace",
     "trust",
 ]

@@ -12,7 +12,7 @@ ROOT = str(Path(__file__).parents[2])
 if ROOT not in sys.path:
     sys.path.insert(0, ROOT)
 
-from benchmarks import cli, insides, problems, reference, report, summary, targets  # noqa: E402
+from benchmarks import cli, insides, machine, plot, problems, publish, reference, report, saved, summary, targets  # noqa: E402
 from benchmarks.oracle import History  # noqa: E402
 from benchmarks.problems import Problem, Spec, alone  # noqa: E402
 from benchmarks.run import MAIN, TARGETS, Row, Settings, measure, rows_of  # noqa: E402
@@ -41,6 +41,9 @@ SMALL = {
     "lse": lambda: problems.log_sum_exp(40, 8, 1e-2, 0),
     "linf": lambda: problems.l_inf(lambda rng: (rng.standard_normal((30, 4)), rng.standard_normal(30)), 1e-1, 0),
     "sparse": lambda: problems.sparse_logistic(60, 12, 0.3, 1e-2, 0),
+    "decaying": lambda: problems.decaying_logistic(60, 8, 1e-2, 1e-2, 0),
+    "one-hot": lambda: problems.one_hot_logistic(400, 1e-2, 0),
+    "text": lambda: problems.text_logistic(50, 80, 12, 1e-2, 0),
     "lsq": lambda: problems.least_squares(30, 6, 1e-1, 0),
     "quadratic": lambda: problems.quadratic(8, 1e-1, 0),
     "transport": lambda: problems.transport(6, 1e-1, 0),
@@ -149,12 +152,27 @@ def test_ratios_compare_medians_and_capped_runs_only_bound_them():
 
 
 def test_verdicts_say_what_was_missed():
-    rows = [row(solver=BASELINE, work=30, seconds=4.0), row(), row(problem="two", solver=BASELINE, work=9)]
-    judged = targets.verdicts(summary.Results([*rows, row(problem="two")]), None, [])
-    assert str(judged[1]).startswith("MISS") and "1 of 2 above: two 1.11" in str(judged[1])
-    assert [one.passed for one in judged] == [False, False, True, False, True, None, None, None]
+    rows = [row(solver=BASELINE, work=30, seconds=4.0), row(), row(problem="two", solver=BASELINE, seconds=0.5)]
+    rows += [row(problem="fast", solver=BASELINE, seconds=0.005), row(problem="fast")]  # too fast to be judged
+    rows += [
+        row(problem="sharp", family=targets.SHARP, solver=solver, seconds=1.2 if solver == BASELINE else 1.0)
+        for solver in (BASELINE, OURS)
+    ]
+    results = summary.Results([*rows, row(problem="two")])
+    judged = targets.verdicts(results, None, [])
+    assert [one.passed for one in judged] == [False, False, True, False, None, None, None, None]
+    assert str(judged[0]).startswith("MISS") and "1 of 3 below: two 0.5" in str(judged[0])
+    assert "1.34 over 3 problems; least 0.5 (two)" in str(judged[1])
     slow = summary.Results([row(solver=BASELINE), row(reached=False)])  # ours gave up: never a pass
     assert not any(one.passed for one in targets.verdicts(slow, None, []))
+
+
+def test_products_are_compared_with_those_of_an_earlier_run_on_the_same_seeds():
+    now = summary.Results([row(seed=seed, work=10, method="new") for seed in (0, 1)] + [row(problem="unknown then")])
+    for work, passed in ((10, True), (9, False)):
+        rows = [row(seed=seed, work=work, method="old") for seed in (1, 2)]
+        judged = targets.verdicts(now, None, [], saved.Saved(rows, "abc", 1, []))[5]
+        assert judged.passed == passed and "abc" in judged.aim and "one, new after old" in judged.found
 
 
 def test_below_reference_and_disagreement_are_told():
@@ -191,9 +209,61 @@ def test_a_spec_becomes_rows_a_report_a_csv_and_plots(tmp_path):
     results = summary.Results(rows)
     text = report.report(results, targets.verdicts(results, None, []), None, [], ["here"])
     assert "tiny-lsq" in text and "geometric mean" in text
-    report.write_csv(rows, tmp_path / "rows.csv")
-    assert len((tmp_path / "rows.csv").read_text().splitlines()) == len(rows) + 1
-    assert {path.suffix for path in cli.plot(results, tmp_path)} == {".png", ".pdf"}
+    plot.plot(plot.work_and_time(results), [tmp_path / "profile.png", tmp_path / "profile.pdf"])
+    assert (tmp_path / "profile.png").stat().st_size > 0 and (tmp_path / "profile.pdf").stat().st_size > 0
+
+
+def test_a_run_is_read_back_as_it_was_written(tmp_path):
+    split, growth = insides.Split(3, 2, "hasd-qn", 5, {"products": 1.0}), [insides.Growth(3, 2, 6, 5, 0.1, 0.2)]
+    run = saved.Saved([row(reached=False), row(seed=1, work=-1)], "abc", 2, ["here"], split, growth)
+    saved.save(run, tmp_path)
+    assert saved.load(tmp_path) == run
+
+
+def test_the_page_shows_every_problem_its_ratio_and_the_worst_one(tmp_path):
+    rows = [
+        row(problem=name, seed=seed, solver=BASELINE, seconds=ratio, work=20)
+        for name, ratio in (("good", 4.0), ("bad", 0.25))
+        for seed in (0, 1, 2)
+    ]
+    rows += [
+        row(problem=name, seed=seed, method=method)
+        for name, method in (("good", "hasd-newton"), ("bad", "hasd-qn"))
+        for seed in (0, 1, 2)
+    ]
+    rows.append(row(problem="good", solver="CG", seconds=2.0))
+    for threads in (1, 2):
+        (tmp_path / str(threads)).mkdir()
+        saved.save(saved.Saved(rows, "abc", threads, [f"machine {threads}"]), tmp_path / str(threads))
+    (tmp_path / "1" / publish.SPECIALISTS).write_text("## Fits\n")
+    assert publish.main([str(tmp_path / "1"), str(tmp_path / "2"), "--docs", str(tmp_path)]) == 0
+    lines = (tmp_path / publish.PAGE).read_text().splitlines()
+    cells = {
+        line.split("|")[1].strip(): [one.strip() for one in line.split("|")[4:-1]] for line in lines if "|" in line
+    }
+    assert cells["good"] == ["hasd-newton", "4", "1", "4", "(2)", "CG", "2"]
+    assert cells["bad"] == ["hasd-qn", "0.25", "1", "0.25", "2", BASELINE, "0.25"]
+    assert cells["any time"] == ["0.25 (bad)", "2 (1)"]
+    assert {"- machine 1", "- machine 2", "## Fits"} <= set(lines)
+    assert (tmp_path / publish.PICTURE).stat().st_size > 0
+
+
+def test_the_machine_is_named():
+    commit, where, versions = machine.describe(2, ("numpy", "no-such-package"))
+    assert commit.split()[1] and where.endswith("BLAS threads 2") and not where.startswith(",")
+    assert f"numpy {np.__version__}" in versions and "no-such-package" not in versions
+
+
+def test_the_command_line_that_is_published_has_no_paths():
+    options = cli.parser().parse_args(["--threads", "2", "--out", "/somewhere", "--cache", "/else", "--only", "lse*"])
+    assert cli.command(options) == "python -m benchmarks --only 'lse*' --seeds 5 --repeats 3 --cap 60 --threads 2"
+
+
+def test_the_table_of_categories_has_one_entry_a_group_and_text_has_rows_of_norm_one():
+    A = problems.one_hot_logistic(400, 1e-2, 0).matrix
+    assert A.shape == (400, 123) and (A.sum(axis=1) == 14).all() and set(A.data) == {1.0}
+    T = problems.text_logistic(50, 80, 12, 1e-2, 0).matrix
+    assert T.power(2).sum(axis=1) == pytest.approx(np.ones((50, 1)))
 
 
 def test_patterns_choose_problems(capsys):
