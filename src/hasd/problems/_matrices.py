@@ -40,6 +40,11 @@ def scale_columns(A: Matrix, by: Vector) -> Matrix:
     return A @ scipy.sparse.diags_array(by) if is_sparse(A) else A * by
 
 
+def scale_rows(A: Matrix, by: Vector) -> Matrix:
+    """A with every row multiplied by a number."""
+    return scipy.sparse.csr_array(scipy.sparse.diags_array(by) @ A) if is_sparse(A) else A * by[:, None]
+
+
 def largest_in_columns(A: Matrix) -> Vector:
     """The sizes of the largest entries of the columns; this takes no copy of A."""
     top, bottom = (as_dense(ends).ravel() for ends in (A.max(axis=0), A.min(axis=0)))
