@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import scipy.linalg
 import scipy.sparse
-from scipy.sparse.linalg import LinearOperator
+from scipy.sparse.linalg import LinearOperator, aslinearoperator
 
 from .._math.arrays import to_host
 from ..objectives._operators import Matrix, Vector, as_matrix, is_sparse
@@ -42,6 +42,8 @@ def scale_columns(A: Matrix, by: Vector) -> Matrix:
 
 def scale_rows(A: Matrix, by: Vector) -> Matrix:
     """A with every row multiplied by a number."""
+    if isinstance(A, LinearOperator):
+        return aslinearoperator(scipy.sparse.diags_array(by)) @ A
     return scipy.sparse.csr_array(scipy.sparse.diags_array(by) @ A) if is_sparse(A) else A * by[:, None]
 
 

@@ -1,4 +1,4 @@
-"""Weights of the rows of a fit, checked; rows of weight 0 are left out of a minimax fit, and put back into its result."""
+"""Weights of the rows of a fit, checked; rows of weight 0 left out of a minimax fit and put back into its result."""
 
 from __future__ import annotations
 
@@ -11,26 +11,29 @@ from .._run.report import Result
 from ..objectives._operators import Matrix, Vector, as_data, is_sparse
 
 LEAST, MOST = 1e-100, 1e100
-"""Weights beyond these are refused, so that rows times weights keep away from over- and underflow."""
+"""Weights of a minimax fit beyond these are refused, so that rows times weights keep away from over- and underflow."""
 HUGE = 1e150
 """The squares of larger entries overflow."""
 
 
-def as_weights(weights: npt.ArrayLike, length: int, name: str = "weights") -> Vector:
-    """One weight a row: 0, or between LEAST and MOST, and not all 0.
+def as_weights(weights: npt.ArrayLike, length: int) -> Vector:
+    """One finite weight a row, none below 0 and not all 0.
 
     >>> as_weights([1, 0, 2], 3)
     array([1., 0., 2.])
     """
-    checked = as_data(to_host(weights), length, name)
-    wrong = (checked != 0.0) & ((checked < LEAST) | (checked > MOST))
+    checked = as_data(to_host(weights), length, "weights")
+    _refuse_where(checked < 0.0, checked, "at least 0")
+    if not checked.any():
+        raise ValueError("weights must have an entry above 0")
+    return checked
+
+
+def _refuse_where(wrong: Vector, weights: Vector, wanted: str) -> None:
+    """Name the first weight that is wrong."""
     if wrong.any():
         row = int(np.argmax(wrong))
-        wanted = f"0, which leaves a row out, or between {LEAST:g} and {MOST:g}"
-        raise ValueError(f"{name} must be {wanted}, but {name}[{row}] is {checked[row]:g}")
-    if not checked.any():
-        raise ValueError(f"{name} must have an entry above 0")
-    return checked
+        raise ValueError(f"weights must be {wanted}, but weights[{row}] is {weights[row]:g}")
 
 
 def relative_weights(b: Vector, name: str = "b") -> Vector:
@@ -66,6 +69,7 @@ def row_weights(A: Matrix, b: Vector, weights: npt.ArrayLike | None, relative: b
     if weights is None and not relative:
         return None
     w = relative_weights(b) if weights is None else as_weights(weights, len(b))
+    _refuse_where((w > 0.0) & ((w < LEAST) | (w > MOST)), w, f"0, or between {LEAST:g} and {MOST:g}")
     if float(w.max()) * max(sizes.values()) > HUGE:
         times = "the largest entry of A or b times the largest weight"
         raise ValueError(f"{times} must be below {HUGE:g}; rescale the data or the weights")
