@@ -16,24 +16,24 @@ HUGE = 1e150
 """The squares of larger entries overflow."""
 
 
-def as_weights(weights: npt.ArrayLike, length: int) -> Vector:
+def as_weights(weights: npt.ArrayLike, length: int, name: str = "weights") -> Vector:
     """One finite weight a row, none below 0 and not all 0.
 
     >>> as_weights([1, 0, 2], 3)
     array([1., 0., 2.])
     """
-    checked = as_data(to_host(weights), length, "weights")
-    _refuse_where(checked < 0.0, checked, "at least 0")
+    checked = as_data(to_host(weights), length, name)
+    _refuse_where(checked < 0.0, checked, "at least 0", name)
     if not checked.any():
-        raise ValueError("weights must have an entry above 0")
+        raise ValueError(f"{name} must have an entry above 0")
     return checked
 
 
-def _refuse_where(wrong: Vector, weights: Vector, wanted: str) -> None:
+def _refuse_where(wrong: Vector, weights: Vector, wanted: str, name: str = "weights") -> None:
     """Name the first weight that is wrong."""
     if wrong.any():
         row = int(np.argmax(wrong))
-        raise ValueError(f"weights must be {wanted}, but weights[{row}] is {weights[row]:g}")
+        raise ValueError(f"{name} must be {wanted}, but {name}[{row}] is {weights[row]:g}")
 
 
 def relative_weights(b: Vector, name: str = "b") -> Vector:
