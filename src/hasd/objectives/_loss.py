@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from ._operators import Matrix, Vector, quiet
 from ._smoothness import Smoothness
@@ -48,16 +48,26 @@ class Expansion(NamedTuple):
 
 
 class Loss(Protocol):
-    """What ``Affine`` asks of a loss; write a class with these names to bring your own.
+    """A convex function phi of the image z = Ax - b; write a subclass to minimise one of your own with ``Affine``.
 
-    A subclass needs only ``expand`` and ``smoothness``: the others are made from these here.  A loss that can do one of
-    them for less has its own.
+    A subclass needs only one method: ``expand``, or ``value_and_slope`` where the second derivative is not at hand.
+    What it does not have is made from what it has, or done without.  ``smoothness`` gives a constant to methods that
+    want one.  ``conjugate(u)``, the largest <u, z> - phi(z) over z, gives a duality gap.  ``doubt(value, rows, dz)``
+    and ``bounded_below`` say what is known of rounding and of the minimum.  `check_loss` tests all of them.
+
+    >>> import numpy as np
+    >>> from hasd.objectives import Affine, Loss
+    >>> class Quartic(Loss):
+    ...     def value_and_slope(self, z):
+    ...         return float(np.sum(z**4)), 4.0 * z**3
+    >>> Affine(Quartic(), np.eye(2), b=[1.0, 2.0]).value_and_grad([0.0, 0.0])
+    (17.0, array([ -4., -32.]))
     """
 
     @quiet
     def value(self, z: Vector) -> float:
         """phi(z)."""
-        return self.expand(z).value
+        return self.value_and_slope(z)[0]
 
     @quiet
     def value_and_slope(self, z: Vector) -> tuple[float, Vector]:
@@ -71,6 +81,24 @@ class Loss(Protocol):
 
     def expand(self, z: Vector) -> Expansion:
         """phi(z), phi'(z) and phi''(z) together, for less than the sum of their costs."""
+        raise NotImplementedError(f"{type(self).__name__} {NEITHER}")
 
     def smoothness(self, A: Matrix | None, p: float) -> Smoothness:
-        """The declared L_p of x -> phi(Ax - b); inf where there is none."""
+        """The declared L_p of x -> phi(Ax - b); inf where there is none, or none is known."""
+        return Smoothness(math.inf, exact=False)
+
+
+NEITHER = "has no expand(z), which returns a hasd.objectives.Expansion with the value, the slope and the curvature"
+"""What a loss lacks that says nothing of its second derivative."""
+
+
+def has_curvature(loss: Any) -> bool:
+    """Whether a loss knows its second derivative.
+
+    >>> class Quartic(Loss):
+    ...     def value_and_slope(self, z):
+    ...         return float((z**4).sum()), 4.0 * z**3
+    >>> has_curvature(Quartic())
+    False
+    """
+    return getattr(type(loss), "expand", Loss.expand) is not Loss.expand
