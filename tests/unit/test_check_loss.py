@@ -89,23 +89,23 @@ NAMES = [f"{type(loss).__name__}{'' if i < 12 else i}-{i}" for i, loss in enumer
 @pytest.mark.parametrize("loss", RIGHT, ids=NAMES)
 def test_a_right_loss_is_accused_on_no_seed(loss):
     """`test_mutation_without_an_allowance_rounding_is_accused` shows that this can fail."""
-    for seed in range(6):
+    for seed in range(3):
         check_loss(loss, seed=seed)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("loss", RIGHT, ids=NAMES)
 def test_a_right_loss_is_accused_on_none_of_a_hundred_seeds(loss):
-    for seed in range(6, 106):
+    for seed in range(3, 103):
         check_loss(loss, seed=seed)
 
 
-@pytest.mark.parametrize("size", [1e-12, 1e-3, 1.0, 10.0, 300.0])
+@pytest.mark.parametrize("size", [1e-12, 1.0, 300.0])
 def test_a_right_loss_is_not_accused_near_a_given_point(size):
     """Also where every entry is the same, and where the second derivative jumps at the point itself."""
     rng = np.random.default_rng(0)
     for loss in RIGHT:
-        for z in (size * rng.standard_normal(7), np.full(7, size), -np.full(7, size)):
+        for z in (size * rng.standard_normal(7), np.full(7, -size)):
             check_loss(loss, z)
 
 
