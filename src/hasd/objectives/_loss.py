@@ -81,15 +81,11 @@ class Loss(Protocol):
 
     def expand(self, z: Vector) -> Expansion:
         """phi(z), phi'(z) and phi''(z) together, for less than the sum of their costs."""
-        raise NotImplementedError(f"{type(self).__name__} {NEITHER}")
+        raise NotImplementedError(f"{type(self).__name__} has no expand(z), which knows its second derivative")
 
     def smoothness(self, A: Matrix | None, p: float) -> Smoothness:
         """The declared L_p of x -> phi(Ax - b); inf where there is none, or none is known."""
         return Smoothness(math.inf, exact=False)
-
-
-NEITHER = "has no expand(z), which returns a hasd.objectives.Expansion with the value, the slope and the curvature"
-"""What a loss lacks that says nothing of its second derivative."""
 
 
 def has_curvature(loss: Any) -> bool:
@@ -102,3 +98,15 @@ def has_curvature(loss: Any) -> bool:
     False
     """
     return getattr(type(loss), "expand", Loss.expand) is not Loss.expand
+
+
+def refuse_what_is_no_loss(loss: Any) -> None:
+    """Say what an object lacks to be a loss."""
+    if isinstance(loss, type):
+        raise TypeError(f"loss must be an object, got the class {loss.__name__}: write {loss.__name__}(...)")
+    missing = [name for name in ("value", "value_and_slope", "smoothness") if not callable(getattr(loss, name, None))]
+    name = type(loss).__name__
+    if missing:
+        raise TypeError(f"loss must be a hasd.objectives.Loss, or have its methods; {name} has no {', '.join(missing)}")
+    if type(loss).value_and_slope is Loss.value_and_slope and not has_curvature(loss):
+        raise TypeError(f"loss must define expand(z), or value_and_slope(z) at least; {name} has neither")
