@@ -69,10 +69,10 @@ def check_loss(loss: Any, z: npt.ArrayLike | None = None, *, rows: int = 7, seed
     >>> print(check_loss(LogSumExpLoss()))  # doctest: +NORMALIZE_WHITESPACE
     checked: the arrays, the slope, convexity, extreme points, the smoothness constant, the second derivative,
     the conjugate, the rounding errors; not declared: the lower bound
-    >>> class Wrong(LogSumExpLoss):
+    >>> from hasd.objectives import Loss
+    >>> class Wrong(Loss):
     ...     def value_and_slope(self, z):
-    ...         value, slope = super().value_and_slope(z)
-    ...         return value, -slope
+    ...         return float(z @ z), z.copy()
     >>> try:
     ...     check_loss(Wrong())
     ... except ValueError as error:

@@ -124,8 +124,8 @@ def check_extremes(probe: Probe) -> None:
 def check_curvature(probe: Probe) -> None:
     """phi'(w) - phi'(z) = phi''(z) (w - z), up to what phi'' (w - z) changes between, and no curvature is negative.
 
-    A second derivative may jump, and be seen to change at no point that is looked at: so only the shortest step decides
-    for which rounding leaves something to compare.
+    A second derivative may jump, and be seen to change at no point that is looked at: so only one short step decides,
+    the shortest for which rounding leaves something to compare.
     """
     for z in probe.points:
         here, size = probe.answer(z), _largest_curvature(probe, z)
@@ -139,8 +139,8 @@ def check_curvature(probe: Probe) -> None:
 
 
 def _moved(probe: Probe, z: Vector, d: Vector) -> Iterator[Answer]:
-    """The answers along d, from the shortest step to the longest."""
-    return (probe.answer(z + h * d) for h in sorted(probe.steps(z)))
+    """The answers along d after short steps, the shortest first."""
+    return (probe.answer(z + h * d) for h in sorted(probe.steps(z))[:2])
 
 
 def _is_sharp(here: Answer, there: Answer, size: float) -> bool:
