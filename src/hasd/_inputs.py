@@ -185,6 +185,11 @@ def check_requirements(method: Any, traits: MethodTraits, objective: ObjectiveTr
     """Refuse a problem that lacks what the method declares that it needs."""
     if traits.needs_mu and mu == 0.0:
         raise ValueError(f"method {method.name!r} needs mu > 0: give mu=, or an objective with a ridge")
+    if traits.needs_images and not objective.has_images and hasattr(fun, "loss"):
+        raise TypeError(
+            f"method {method.name!r} needs the second derivative of the loss, and {type(fun.loss).__name__} has no "
+            "expand(z); hasd-qn and hasd do without"
+        )
     if traits.needs_images and not objective.has_images:
         raise TypeError(
             f"method {method.name!r} needs an objective f(x) = phi(Ax - b) from hasd.objectives, "

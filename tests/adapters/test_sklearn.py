@@ -9,6 +9,7 @@ import scipy.sparse as sp
 
 pytest.importorskip("sklearn", minversion="1.6")
 
+from scipy.optimize import linprog
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LinearRegression
@@ -41,13 +42,23 @@ def error(model, r):
     return size.max() if isinstance(model, MinimaxRegressor) else np.sum(size**model.power) ** (1 / model.power)
 
 
+def expected_failures(estimator):
+    """Where rows are few, many models have the same largest error: which one is found depends on the rows' order."""
+    if getattr(estimator, "power", 0.0) < np.inf:
+        return {}
+    many = "many models are best, and repeating a row may lead to another one"
+    return {f"check_sample_weight_equivalence_on_{kind}_data": many for kind in ("dense", "sparse")}
+
+
 @parametrize_with_checks(
     [
         MinimaxRegressor(),
         MinimaxRegressor(fit_intercept=False),
         LpRegressor(),
         LpRegressor(power=10.0, fit_intercept=False),
-    ]
+        LpRegressor(power=float("inf")),
+    ],
+    expected_failed_checks=expected_failures,
 )
 def test_the_estimators_pass_scikit_learns_own_checks(estimator, check):
     """Mutation: an x that is not the shortest makes weights and repetitions differ where rows are few."""
@@ -136,9 +147,61 @@ def test_negative_all_zero_or_too_few_weights_are_refused(weights, data):
         LpRegressor().fit(*data, sample_weight=weights)
 
 
-def test_minimax_takes_no_weights(data):
+def test_minimax_takes_no_sample_weight(data):
     with pytest.raises(TypeError, match="sample_weight"):
         MinimaxRegressor().fit(*data, sample_weight=np.ones(80))
+
+
+@every_intercept
+def test_sample_weights_of_an_infinite_power_only_leave_rows_out(intercept, data):
+    """Repetition does not change a maximum.  Mutation: weights that multiply the errors."""
+    X, y = data
+    y = np.where(np.arange(80) % 7 == 3, 1e3, y)
+    counts = np.where(y == 1e3, 0.0, np.random.default_rng(4).integers(1, 5, 80))
+    model = LpRegressor(power=float("inf"), fit_intercept=intercept).fit(X, y, sample_weight=counts)
+    there = counts > 0.0
+    without = MinimaxRegressor(fit_intercept=intercept).fit(X[there], y[there])
+    assert model.value_ == pytest.approx(without.value_, rel=1e-8) and model.value_ < 100.0
+
+
+@every_intercept
+def test_an_infinite_power_is_the_minimax_fit(intercept, data):
+    model = LpRegressor(power=float("inf"), fit_intercept=intercept).fit(*data)
+    minimax = MinimaxRegressor(fit_intercept=intercept).fit(*data)
+    assert model.value_ == pytest.approx(minimax.value_, rel=1e-8) and model.gap_ <= 1e-8 * model.value_
+    np.testing.assert_allclose(model.coef_, minimax.coef_, rtol=1e-5)
+
+
+@every_intercept
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_array], ids=["dense", "csr"])
+def test_error_weights_multiply_the_errors(make, intercept, data):
+    """Against the linear program of the weighted rows; mutation: error weights ignored, or squared."""
+    X, y = data
+    e = np.random.default_rng(5).uniform(0.1, 3.0, 80)
+    e[11] = 0.0
+    model = MinimaxRegressor(fit_intercept=intercept).fit(make(X), y, error_weight=e)
+    A = e[:, None] * (np.column_stack((X, np.ones(80))) if intercept else X)
+    sides, d = np.vstack((np.column_stack((A, -np.ones(80))), np.column_stack((-A, -np.ones(80))))), A.shape[1]
+    cost, bounds = np.append(np.zeros(d), 1.0), [(None, None)] * d + [(0, None)]
+    least = linprog(cost, A_ub=sides, b_ub=np.concatenate((e * y, -e * y)), bounds=bounds).fun
+    assert model.value_ == pytest.approx(least, rel=1e-7)
+    assert np.max(e * np.abs(model.predict(X) - y)) == pytest.approx(model.value_, rel=1e-9)
+    assert model.gap_ <= 1e-9 * model.value_ and 11 not in model.support_
+
+
+def test_relative_errors_are_relative_to_y(data):
+    X, y = data
+    model = MinimaxRegressor(relative=True).fit(X, y)
+    same = MinimaxRegressor().fit(X, y, error_weight=1.0 / np.abs(y))
+    assert np.max(np.abs(model.predict(X) / y - 1.0)) == pytest.approx(model.value_, rel=1e-9)
+    assert model.value_ == same.value_ and clone(model).relative
+    y[5] = 0.0
+    with pytest.raises(ValueError, match=r"y must not be 0 for relative errors, but y\[5\] is 0"):
+        MinimaxRegressor(relative=True).fit(X, y)
+    with pytest.raises(ValueError, match="give error_weight or relative=True, not both"):
+        MinimaxRegressor(relative=True).fit(X, y, error_weight=np.ones(80))
+    with pytest.raises(ValueError, match=r"error_weight must be at least 0, but error_weight\[2\] is -1"):
+        MinimaxRegressor().fit(X, y, error_weight=np.where(np.arange(80) == 2, -1.0, 1.0))
 
 
 def test_power_two_is_least_squares(data):

@@ -130,11 +130,11 @@ def test_a_moved_image_is_doubted_more():
 
 
 def test_operators_and_losses_that_do_not_tell_are_judged_as_any_function():
-    class Own:
+    class Own(hasd.objectives.Loss):
         bounded_below = True
 
-        def value(self, z):
-            return float(z @ z)
+        def value_and_slope(self, z):
+            return float(z @ z), 2.0 * z
 
     A = np.eye(2)
     assert LeastSquares(aslinearoperator(A), np.ones(2)).doubt(Sizes(1.0, 1.0, 1.0, 1.0, 2, EPS)) is None

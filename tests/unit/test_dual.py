@@ -224,9 +224,9 @@ def test_the_duality_gap_is_inf_or_nan_where_there_is_no_bound():
     assert objectives.LogSumExp(np.abs(A), b).duality_gap(np.zeros(d)) == math.inf
     assert MAKERS["log-sum-exp"](A, 0.0).duality_gap(np.full(d, 30.0)) == math.inf
 
-    class Bare:
-        def __init__(self):
-            self.value_and_slope, self.curvature = SquareLoss().value_and_slope, SquareLoss().curvature
+    class Bare(objectives.Loss):
+        def expand(self, z):
+            return SquareLoss().expand(z)
 
     assert math.isnan(objectives.Affine(Bare(), A, b).duality_gap(np.zeros(d)))
     for name, make in MAKERS.items():

@@ -83,6 +83,27 @@ def test_minimax_prints_and_writes_the_least_largest_residual(capsys, table, tmp
         assert f"\n{title}" in f"\n{text}"
 
 
+def test_relative_minimises_the_largest_relative_residual(capsys, table, tmp_path):
+    """Mutation: the flag is read and not passed on."""
+    text = solved(capsys, table, "--problem", "minimax", "--relative", "--out", str(tmp_path))
+    scalars, arrays = written(tmp_path)
+    assert scalars["fun"] == pytest.approx(least_largest(A / np.abs(B)[:, None], np.sign(B)), rel=1e-8)
+    assert np.max(np.abs(A @ arrays["coef"] - B) / np.abs(B)) == pytest.approx(scalars["fun"], rel=1e-12)
+    assert "max_i |<a_i, x> - b_i| / |b_i|" in text and "no x has a largest relative residual below" in text
+    assert scalars["settings"]["relative"] is True
+
+
+def test_relative_refuses_a_target_of_0_and_other_problems(capsys, tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("a,b\n1,2\n2,0\n3,0\n4,5\n")
+    assert cli.main(["solve", str(path), "--problem", "minimax", "--relative"]) == 3
+    said = "row 1 (from 0), column 1 ('b'): the target is 0, one of 2 such rows; --relative needs other targets"
+    assert said in capsys.readouterr().err
+    with pytest.raises(SystemExit) as usage:
+        cli.main(["solve", str(path), "--problem", "lp", "--relative"])
+    assert usage.value.code == 2 and "--relative is for minimax, not for lp" in capsys.readouterr().err
+
+
 def test_lp_writes_a_stationary_fit_in_the_given_power(capsys, table, tmp_path):
     solved(capsys, table, "--problem", "lp", "--power", "6", "--target", "one", "--out", str(tmp_path))
     scalars, arrays = written(tmp_path)

@@ -31,7 +31,7 @@ class MethodTraits(NamedTuple):
 class ObjectiveTraits(NamedTuple):
     """What an objective may declare."""
 
-    has_images: bool = False  # ``images()`` gives the space in which methods move images of A
+    has_images: bool = False  # ``images()`` gives the space in which methods move images of A, with phi'' there
     has_hessian: bool = False  # and these can write out A^T phi'' A, as A is an array or a sparse matrix
     convex: bool = False  # it is convex by construction, as it is made of a ``loss``; the others are attributes
     bounded_below: bool = False  # it is known to have a lower bound, so that it can only seem to fall without end
@@ -55,4 +55,5 @@ def traits_of_objective(objective: Any) -> ObjectiveTraits:
         for name in ("has_hessian", "bounded_below", "note", "sharpen")
         if hasattr(objective, name)
     }
-    return ObjectiveTraits(has_images=hasattr(objective, "images"), convex=hasattr(objective, "loss"), **known)
+    images = hasattr(objective, "images") and getattr(objective, "has_curvature", True)
+    return ObjectiveTraits(has_images=images, convex=hasattr(objective, "loss"), **known)

@@ -56,6 +56,8 @@ def choose(objective: Any) -> tuple[str, str]:
     vectors of length n beside its two products with A: it pays where a row of A has more entries than that.
     """
     traits = traits_of_objective(objective)
+    if not traits.has_images and hasattr(objective, "loss"):
+        return "hasd-qn", "the loss has no second derivative"
     if not traits.has_images:
         return "hasd-qn", "the function is a Python callable of unknown structure"
     images, d, cost = objective.images(), objective.dimension, objective.row_cost

@@ -106,7 +106,7 @@ def duality_gap(objective: Any, x: Vector, radius: float | None = None, iteratio
     point = DualPoint(objective, to_float64(x), radius)
     if not math.isfinite(point.value):
         return math.inf if point.value > 0.0 else math.nan
-    newton = _newton(point, iterations)
+    newton = _newton(point, iterations) if iterations > 0 else point.dual
     zero = Dual(_zeros(newton.u), _zeros(newton.pulled))
     bounds = [(point.gap(dual), dual) for dual in (newton, point.dual, zero)]
     gap, best = min(bounds, key=itemgetter(0))

@@ -87,16 +87,26 @@ else:  # and checkpoints read here what a point may hold
 
 
 class Loss(Protocol):
-    """What ``Affine`` asks of a loss; write a class with these names to bring your own.
+    """A convex function phi of the image z = Ax - b; write a subclass to minimise one of your own with ``Affine``.
 
-    A subclass needs only ``expand`` and ``smoothness``: the others are made from these here.  A loss that can do one of
-    them for less has its own.
+    A subclass needs only one method: ``expand``, or ``value_and_slope`` where the second derivative is not at hand.
+    What it does not have is made from what it has, or done without.  ``smoothness`` gives a constant to methods that
+    want one.  ``conjugate(u)``, the largest <u, z> - phi(z) over z, gives a duality gap.  ``doubt(value, rows, dz)``
+    and ``bounded_below`` say what is known of rounding and of the minimum.  `check_loss` tests all of them.
+
+    >>> import numpy as np
+    >>> from hasd.objectives import Affine, Loss
+    >>> class Quartic(Loss):
+    ...     def value_and_slope(self, z):
+    ...         return float(np.sum(z**4)), 4.0 * z**3
+    >>> Affine(Quartic(), np.eye(2), b=[1.0, 2.0]).value_and_grad([0.0, 0.0])
+    (17.0, array([ -4., -32.]))
     """
 
     @quiet
     def value(self, z: Vector) -> float:
         """phi(z)."""
-        return self.expand(z).value
+        return self.value_and_slope(z)[0]
 
     @quiet
     def value_and_slope(self, z: Vector) -> tuple[float, Vector]:
@@ -110,6 +120,38 @@ class Loss(Protocol):
 
     def expand(self, z: Vector) -> Expansion:
         """phi(z), phi'(z) and phi''(z) together, for less than the sum of their costs."""
+        raise NotImplementedError(f"{type(self).__name__} has no expand(z), which knows its second derivative")
 
     def smoothness(self, A: Matrix | None, p: float) -> Smoothness:
-        """The declared L_p of x -> phi(Ax - b); inf where there is none."""
+        """The declared L_p of x -> phi(Ax - b); inf where there is none, or none is known."""
+        return Smoothness(math.inf, exact=False)
+
+
+def has_curvature(loss: Any) -> bool:
+    """Whether a loss knows its second derivative.
+
+    >>> class Quartic(Loss):
+    ...     def value_and_slope(self, z):
+    ...         return float((z**4).sum()), 4.0 * z**3
+    >>> has_curvature(Quartic())
+    False
+    """
+    return _has_its_own(loss, "expand")
+
+
+def _has_its_own(loss: Any, name: str) -> bool:
+    """Whether a loss has a method of this name that is not the one of `Loss`."""
+    found = getattr(loss, name, None)
+    return found is not None and getattr(found, "__func__", found) is not getattr(Loss, name)
+
+
+def refuse_what_is_no_loss(loss: Any) -> None:
+    """Say what an object lacks to be a loss."""
+    if isinstance(loss, type):
+        raise TypeError(f"loss must be an object, got the class {loss.__name__}: write {loss.__name__}(...)")
+    missing = [name for name in ("value", "value_and_slope", "smoothness") if not callable(getattr(loss, name, None))]
+    name = type(loss).__name__
+    if missing:
+        raise TypeError(f"loss must be a hasd.objectives.Loss, or have its methods; {name} has no {', '.join(missing)}")
+    if not (_has_its_own(loss, "value_and_slope") or has_curvature(loss)):
+        raise TypeError(f"loss must define expand(z), or value_and_slope(z) at least; {name} has neither")

@@ -50,7 +50,7 @@ class DataSizes(NamedTuple):
         bowl = 0.5 * ridge * at.x * at.x
         phi = at.f - bowl
         if getattr(loss, "bounded_below", False):  # phi from f loses digits where the ridge is larger
-            phi = max(phi, 0.0) + 4.0 * at.eps * roundings(at.d) * bowl
+            phi = abs(phi) + 4.0 * at.eps * roundings(at.d) * bowl
         value, pull, turn = loss.doubt(phi, rows, dz)
         shift = value + pull * dz
         value += EPS * (roundings(at.d) * bowl + abs(at.f)) + underflow_loss(at)

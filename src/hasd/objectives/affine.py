@@ -18,7 +18,7 @@ from .._math.geometry import dot
 from . import _dual as dual
 from ._images import Images, LocalImages
 from ._intercept import InterceptImages, InterceptLoss
-from ._loss import Loss
+from ._loss import Loss, has_curvature, refuse_what_is_no_loss
 from ._operators import Matrix, Vector, apply, as_data, as_point, quiet, row_blocks
 from ._sizes import DataSizes, MatrixSizes
 from ._smoothness import Smoothness, add_ridge
@@ -67,6 +67,11 @@ class AffineObjective(Objective):
     def bounded_below(self) -> bool:
         """True with a ridge, or if the loss is bounded below."""
         return self.ridge > 0.0 or getattr(self.loss, "bounded_below", False)
+
+    @property
+    def has_curvature(self) -> bool:
+        """Whether the loss knows its second derivative, which all work on images needs."""
+        return has_curvature(self.loss)
 
     def doubt(self, at: Sizes, image: float | None = None) -> Doubt | None:
         """What value and gradient may be off by; None for an operator, and for a loss that does not say it."""
@@ -123,6 +128,7 @@ class Affine(AffineObjective):
         model = b if self.A is None else self.A
         vector = None if b is None else as_data(b, self.rows, "y" if labelled else "b", model, "A")
         self.loss, self.b = (loss(vector), None) if callable(loss) else (loss, vector)
+        refuse_what_is_no_loss(self.loss)
         if self.A is None and vector is not None:
             self.dimension = vector.shape[0]
         self._data = MatrixSizes(self.A, self.b)
@@ -172,7 +178,7 @@ class Affine(AffineObjective):
 
         It takes two products with A, two more for each of at most ``iterations`` conjugate residuals, and one whenever
         those are restarted: at most 2 + 3 * ``iterations``.  With ``iterations=0`` it takes two products and uses
-        only the dual points phi'(Ax - b) and 0.
+        only the dual points phi'(Ax - b) and 0, and so it does for a loss without a second derivative.
 
         >>> f = LeastSquares([[1.0], [1.0]], b=[0.0, 2.0])
         >>> f([0.0]) - f([1.0]), round(f.duality_gap([0.0]), 9)
@@ -183,7 +189,7 @@ class Affine(AffineObjective):
         if radius is not None:
             radius = number("radius", radius, least=0.0)
         whole = int(whole_number("iterations", iterations, least=0, finite=True))
-        return dual.duality_gap(self, self._point(x), radius, whole)
+        return dual.duality_gap(self, self._point(x), radius, whole if self.has_curvature else 0)
 
     @property
     def has_hessian(self) -> bool:

@@ -1,17 +1,20 @@
-"""Minimax (Chebyshev) fit: min over x of max_i |<a_i, x> - b_i|, exact, with a proof.
+"""Minimax (Chebyshev) fit: min over x of max_i w_i |<a_i, x> - b_i|, exact, with a proof.
 
-Problem.    min f(x) = ||Ax - b||_inf; dual: max -<b, w> over A^T w = 0, ||w||_1 <= 1.
+Problem.    min f(x) = ||W(Ax - b)||_inf, W = Diag(w), w = 1 if no weights are given; dual: max -<b, u> over A^T u = 0,
+            sum_i |u_i|/w_i <= 1.
 Algorithm.  Least squares in coordinates where A has orthonormal columns; the smoothed maximum with decreasing alpha by
             `hasd.minimize`, on the rows with large residuals and some others; then linear programs on the rows that are
             nearly active, checked against all rows, rows exchanged until bound and value meet.  Their solutions are
             vertices by HiGHS; where few rows carry the optimum, and a vertex is one of many solutions, their centre.
 Guarantee.  `lower` <= min f for the numbers A and b are, all rounding charged, whatever the condition of the columns:
-            `multipliers` on the rows `active` are w to float64, w itself has twice the digits, and what it leaves of
-            A^T w is charged with how far from 0 a best x can be.  `fun` is max|Ax - b| as computed over all rows:
-            rounding there is not charged, and where it takes `fun` below the minimum `lower` goes with it.  No answer
+            `multipliers` on the rows `active` are u to float64, u itself has twice the digits, and what it leaves of
+            A^T u is charged with how far from 0 a best x can be.  Weights, too, are taken as the numbers they are: the
+            proof never multiplies an entry by one, and `relative=True` also charges the rounding of 1/|b_i|.
+            `fun` is max w|Ax - b| as computed over all rows: rounding there is not charged, and where it takes `fun`
+            below the minimum `lower` goes with it.  No answer
             is worse than the least squares it began with, or any point after.  The exchange ends: idle rows are let go
             only after a program whose value has risen.  Columns that depend on others to rounding get 0 where A is
-            dense; `lower` ignores those that w is orthogonal to but for the last digits of A: the message then says
+            dense; `lower` ignores those that u is orthogonal to but for the last digits of A: the message then says
             how many columns it is for.
 Reference.  Cheney (1966), chapter 2, for the exchange; Barrodale & Phillips (1975) for the linear program.
 
@@ -35,17 +38,18 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import _inputs as inputs
-from .._math.arrays import largest_size, to_host
+from .._math.arrays import to_host
 from .._minimize import minimize
 from .._run.report import Result
 from .._run.status import Status
 from ..objectives import SymmetricSoftmax
-from ..objectives._operators import Matrix, Vector, as_data, is_sparse, quiet
+from ..objectives._operators import Matrix, Vector, as_data, quiet
 from . import _programs as programs
 from ._coordinates import Coordinates
 from ._matrices import as_entries, largest_in_columns, magnitude, power_of_two, scale_columns
 from ._multipliers import MinimaxBound
 from ._session import Session
+from ._weights import counted_rows, row_weights, with_all_rows
 
 LEVELS = (0.1, 0.01)
 """The smoothing of each stage, as a part of the value: the smoothed maximum is within this part of max|z|."""
@@ -64,8 +68,6 @@ BOX = 2.0
 <= 2 max|r| where Q^T Q = n I.  With few rows the program is unbounded without this box."""
 NEAR = 1e-6
 """A vertex that meets all rows this closely is worth polishing."""
-HUGE = 1e150
-"""The squares of larger entries overflow."""
 TINY = 1e-140
 """Columns without a larger entry are brought to size 1 first, because their squares underflow."""
 LOOSE = 1e-6
@@ -91,7 +93,8 @@ class Exchange:
     upper: float = math.inf
     y: Vector = field(init=False)  # the best point, in coordinates
     x: Vector = field(init=False)
-    r: Vector = field(init=False)  # its residuals
+    residual: Vector = field(init=False)  # Ax - b there
+    r: Vector = field(init=False)  # the same times the weights
     nlp: int = 0
     exact: bool = False  # whether the residuals are no larger than rounding errors
 
@@ -101,12 +104,13 @@ class Exchange:
         return min(self.certificate.lower, self.upper)
 
     def look(self, y: Vector) -> Vector:
-        """The residuals at y, over all rows; the best point is kept."""
+        """The residuals at y times the weights, over all rows; the best point is kept."""
         x = self.coordinates.x(y)
-        r = self.coordinates.residual(x, self.b)
+        residual = self.coordinates.residual(x, self.b)
+        r = residual if self.coordinates.row_weights is None else self.coordinates.row_weights * residual
         upper = float(np.abs(r).max())
         if upper < self.upper:
-            self.upper, self.x, self.y, self.r = upper, x, y, r
+            self.upper, self.x, self.y, self.residual, self.r = upper, x, y, residual, r
         return r
 
     def answer(self) -> Vector:
@@ -129,8 +133,8 @@ class Exchange:
         return self.gap <= self.tol * self.upper
 
     def roundings(self) -> Vector:
-        """What each residual may be off by, from the sizes of its own terms.  A pass over A."""
-        return 8.0 * 2.0**-52 * magnitude(self.coordinates.A, self.x, self.b)
+        """What each residual times its weight may be off by, from the sizes of its own terms.  A pass over A."""
+        return 8.0 * 2.0**-52 * self.coordinates.weights_of() * magnitude(self.coordinates.A, self.x, self.b)
 
     @property
     def closed_to_rounding(self) -> bool:
@@ -143,6 +147,8 @@ def chebyshev(
     A: Matrix,
     b: npt.ArrayLike,
     *,
+    weights: npt.ArrayLike | None = None,
+    relative: bool = False,
     gap_rtol: float = 1e-9,
     maxiter: int | None = None,
     time_limit: float | None = None,
@@ -150,15 +156,20 @@ def chebyshev(
     progress: bool = False,
     disp: bool = False,
 ) -> Result:
-    """Minimise the largest residual max_i |<a_i, x> - b_i| over x, and prove how close to the minimum it is.
+    """Minimise the largest residual max_i w_i |<a_i, x> - b_i| over x, and prove how close to the minimum it is.
 
     Parameters
     ----------
     A : array or SciPy sparse matrix
-        n x d.  It is not changed.  It is copied only if it has integers or is in CSC format, or if it has dependent
-        columns and some rows that are far longer than the others.
+        n x d.  It is not changed.  It is copied only if it has integers or is in CSC format, if it has dependent
+        columns and some rows that are far longer than the others, or if rows have weights.
     b : array_like
         A vector of length n.
+    weights : array_like, optional
+        n numbers w_i, each between 1e-100 and 1e100, or 0 for a row that does not count.  Without them all are 1.
+    relative : bool
+        Whether to minimise the largest relative residual max_i |<a_i, x> - b_i|/|b_i|.  No b_i may then be 0, and no
+        weights be given.
     gap_rtol : float
         The relative gap (fun - lower)/fun at which the run stops.  If rounding does not allow so small a gap, the
         message says so.
@@ -174,49 +185,60 @@ def chebyshev(
     Returns
     -------
     hasd.Result
-        It has the fields that every solver returns; ``fun`` is the largest residual, ``nprod`` counts products with all
-        of A, and ``trace`` has the columns seconds, fun and lower.  It also has ``active``, the rows that prove the
-        lower bound; ``signs``, the signs of their residuals; ``multipliers``, their weights, whose absolute values sum
-        to 1 and for which A[active]^T multipliers = 0 up to rounding; ``residual``, Ax - b; ``rank``, the rank of A;
-        and ``nlp``, the number of linear programs.
+        It has the fields that every solver returns; ``fun`` is the largest residual times its weight, ``nprod`` counts
+        products with all of A, and ``trace`` has the columns seconds, fun and lower.  It also has ``active``, the rows
+        that prove the lower bound; ``signs``, the signs of their residuals; ``multipliers``, numbers u for which
+        A[active]^T u = 0 up to rounding and whose sizes, each divided by the weight of its row, sum to 1, so that
+        |<u, b[active]>| is the lower bound before the allowance for rounding; ``residual``, Ax - b without weights, for
+        all rows; ``rank``, the rank of A; and ``nlp``, the number of linear programs.
 
     Examples
     --------
     >>> res = chebyshev([[1.0], [1.0], [1.0]], [0.0, 1.0, 5.0])
     >>> res.x, res.fun, res.active, res.signs
     (array([2.5]), 2.5, array([0, 2]), array([ 1., -1.]))
+    >>> chebyshev([[1.0], [1.0], [1.0]], [0.0, 1.0, 5.0], weights=[4.0, 1.0, 1.0]).x
+    array([1.])
+    >>> chebyshev([[1.0], [1.0]], [1.0, 3.0], relative=True).x  # 50% off both
+    array([1.5])
     """
     A = as_entries(A, "A", "chebyshev needs the rows")
-    b = as_data(to_host(b), A.shape[0], "b")
-    for name, values in (("A", A.data if is_sparse(A) else A), ("b", b)):
-        if largest_size(values) > HUGE:
-            wanted = f"entries below {HUGE:g} in size, whose squares can be computed"
-            raise ValueError(f"{name} must have {wanted}; rescale it")
+    aim: Vector = as_data(to_host(b), A.shape[0], "b")
+    w = row_weights(A, aim, weights, relative)
     tol = inputs.number("gap_rtol", gap_rtol, least=0.0)
     limits = (ROUNDS, maxiter, time_limit)
     with Session("chebyshev", ("fun", "lower"), MESSAGES, *limits, callback, progress, disp, tol) as session:
-        unit = _units(A)
-        coordinates = Coordinates.of(A if unit is None else scale_columns(A, unit))
-        search = Exchange(coordinates, b, MinimaxBound(coordinates, b), tol, session, unit)
+        search = _pose(*counted_rows(A, aim, w), tol, session)
         session.status = _fit(search)
-    return _result(search)
+    return with_all_rows(_result(search), A, aim, w)
 
 
-def _units(A: Matrix) -> Vector | None:
-    """Powers of two that bring columns whose squares underflow to size 1, changing no digit; None without such."""
+def _pose(A: Matrix, b: Vector, w: Vector | None, tol: float, session: Session) -> Exchange:
+    """The search before its first step.
+
+    Columns whose squares underflow, or may do so times a weight, are brought to size 1.
+    """
+    unit = _units(A, TINY if w is None else 1.0)
+    coordinates = Coordinates.of(A if unit is None else scale_columns(A, unit), w)
+    return Exchange(coordinates, b, MinimaxBound(coordinates, b), tol, session, unit)
+
+
+def _units(A: Matrix, tiniest: float) -> Vector | None:
+    """Powers of two that bring columns below this size to size 1, changing no digit; None without such."""
     size = largest_in_columns(A)
-    tiny = (size > 0.0) & (size < TINY)
+    tiny = (size > 0.0) & (size < tiniest)
     return np.where(tiny, 1.0 / np.maximum(power_of_two(size), 2.0**-1000), 1.0) if tiny.any() else None
 
 
 def _fit(search: Exchange) -> Status:
     """Least squares, the smoothed problem, the exchange; why it ended."""
-    b, rank, top = search.b, search.coordinates.rank, np.argmax(np.abs(search.b))
-    search.look(search.coordinates.least_squares(b))
-    if search.upper > abs(b[top]):  # rows of very different lengths: x = 0 is better
+    rank, at_zero = search.coordinates.rank, np.abs(search.coordinates.weights_of() * search.b)
+    top = np.argmax(at_zero)
+    search.look(search.coordinates.least_squares(search.b))
+    if search.upper > at_zero[top]:  # rows of very different lengths: x = 0 is better
         search.look(np.zeros(rank))
     search.note()
-    if search.upper <= 1e-3 * abs(b[top]) and np.all(np.abs(search.r) <= search.roundings()):
+    if search.upper <= 1e-3 * at_zero[top] and np.all(np.abs(search.r) <= search.roundings()):
         search.exact = True
         return Status.GAP
     if rank > 0:
@@ -342,7 +364,7 @@ def _result(search: Exchange) -> Result:
         active=active,
         signs=np.sign(search.r[active]),
         multipliers=certificate.weights[order],
-        residual=search.r,
+        residual=search.residual,
         rank=rank,
         message=message,
         method="exchange",

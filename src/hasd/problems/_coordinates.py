@@ -1,5 +1,8 @@
 """Coordinates in which the columns of A are orthonormal: A = Q R with Q^T Q = n I, Q never formed.
 
+Where rows have weights W, it is W A = Q R.  A itself is kept as it is, because what is proved of it must not depend on
+the rounding of products with weights.
+
 R comes from the rows of A, a block at a time and without a copy of A: from their squares where the condition allows
 it, otherwise by TSQR, which is backward stable whatever it is.  Columns that depend on others are left out.  Rows of Q
 are made for the few rows that are asked for.  The columns of a sparse A are only scaled to one length: it stays sparse.
@@ -8,14 +11,14 @@ are made for the few rows that are asked for.  The columns of a sparse A are onl
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.linalg
 from scipy.sparse.linalg import lsmr
 
 from ..objectives._operators import Matrix, Vector, is_sparse
-from ._matrices import BLOCK, as_dense, blocks, pivoted_qr, scale_columns
+from ._matrices import BLOCK, as_dense, blocks, pivoted_qr, scale_columns, scale_rows
 
 WELL = 1e-4
 """Columns of one length are well-conditioned where their least singular value is more than this part of the largest."""
@@ -23,6 +26,8 @@ LONG = 1e6
 """Where a row is so many times as long as the median one, its rounding may hide the other rows' entries."""
 SORTED = 10**7
 """An A with dependent columns and at most so many entries is copied, to sort its rows by length."""
+EVERY = slice(None)
+"""All rows."""
 AFFORDABLE = 2e11
 """Multiplications that orthonormal columns may cost (n d^2); beyond, they are only scaled to one length."""
 
@@ -35,11 +40,14 @@ class Coordinates:
     kept: Vector  # indices of independent columns
     R: Vector  # upper triangular, or the diagonal where the columns are only scaled
     others: Vector  # indices of columns that are not 0 and depend on them, to rounding of the longest rows
+    row_weights: Vector | None = None  # W; None: all are 1
     nprod: int = 0  # products with all of A, for residuals and images
 
     @classmethod
-    def of(cls, A: Matrix) -> Coordinates:
+    def of(cls, A: Matrix, row_weights: Vector | None = None) -> Coordinates:
         """The factor, and the columns it keeps."""
+        if row_weights is not None:
+            return replace(cls.of(scale_rows(A, row_weights)), A=A, row_weights=row_weights)
         n, d = A.shape
         if is_sparse(A) or n * d * d > AFFORDABLE:
             squares = sum((rows * rows).sum(axis=0, dtype=np.float64) for rows in blocks(A))
@@ -69,6 +77,10 @@ class Coordinates:
         """Whether the columns of Q are orthonormal, or only of one length."""
         return self.R.ndim == 2
 
+    def weights_of(self, which: Vector | slice = EVERY) -> Vector | float:
+        """The weights of those rows; 1 where all are."""
+        return 1.0 if self.row_weights is None else self.row_weights[which]
+
     def x(self, y: Vector) -> Vector:
         """The point of these coordinates; columns left out get 0."""
         x = np.zeros(self.A.shape[1])
@@ -78,16 +90,18 @@ class Coordinates:
     def rows(self, which: Vector) -> Matrix:
         """Those rows of Q; sparse where A is and its columns are only scaled."""
         rows = self.A[which][:, self.kept]
+        if self.row_weights is not None:
+            rows = scale_rows(rows, self.row_weights[which])
         if not self.orthonormal:
             return scale_columns(rows, 1.0 / self.R)
         return scipy.linalg.solve_triangular(self.R, as_dense(rows).T, trans=1).T
 
     def columns(self, which: Vector) -> Vector:
-        """Those rows of A, the columns kept and then the others."""
+        """Those rows of A without weights, the columns kept and then the others."""
         return as_dense(self.A[which])[:, np.concatenate((self.kept, self.others))]
 
     def residual(self, x: Vector, b: Vector) -> Vector:
-        """Ax - b in float64, also where A is float32; one product, no copy of A."""
+        """Ax - b without weights in float64, also where A is float32; one product, no copy of A."""
         self.nprod += 1
         if self.A.dtype == np.float64:
             return self.A @ x - b
@@ -95,18 +109,18 @@ class Coordinates:
 
     def image(self, y: Vector) -> Vector:
         """Qy, over all rows; one product."""
-        return self.residual(self.x(y), np.zeros(self.A.shape[0]))
+        return self.weights_of() * self.residual(self.x(y), np.zeros(self.A.shape[0]))
 
     def least_squares(self, b: Vector) -> Vector:
         """y of least squares; a second pass corrects the rounding of the first."""
-        y = self._correction(b)
-        return y - self._correction(self.residual(self.x(y), b))
+        y = self._correction(self.weights_of() * b)
+        return y - self._correction(self.weights_of() * self.residual(self.x(y), b))
 
     def _correction(self, z: Vector) -> Vector:
         """argmin ||Q c - z||: Q^T z/n; by iterations where Q is not orthonormal."""
         if not self.orthonormal:
             return lsmr(self.rows(np.arange(len(z))), z, atol=1e-8, btol=1e-8, maxiter=200)[0]
-        pulled = (self.A.T @ z.astype(self.A.dtype, copy=False))[self.kept].astype(np.float64)
+        pulled = (self.A.T @ (self.weights_of() * z).astype(self.A.dtype, copy=False))[self.kept].astype(np.float64)
         return scipy.linalg.solve_triangular(self.R, pulled, trans=1) / len(z)
 
 

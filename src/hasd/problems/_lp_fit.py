@@ -1,7 +1,7 @@
 """l_q regression: min_x ||Ax - b||_q for 2 <= q < inf, with a certified lower bound.
 
-Problem.    min_x ||Ax - b||_q.  q = 2 is least squares, q = inf minimax; between them large residuals count for more
-            and more, and the solution is unique in Ax.
+Problem.    min_x ||Ax - b||_q, with weights w (sum_i w_i |<a_i, x> - b_i|^q)^(1/q).  q = 2 is least squares, q = inf
+            minimax; between them large residuals count for more and more, and the solution is unique in Ax.
 Algorithm.  Least squares first, then q = 4, 8, 16, ... up to the power asked for, each stage minimising
             (1/q) sum |z_i/s|^q with s = ||z||_q of the point it starts from, so that no power over- or underflows.
             Columns of A are scaled by powers of two (which round nothing); with up to 512 of them, or 1024 that nearly
@@ -17,6 +17,7 @@ Guarantee.  Doubling q is what keeps a stage easy: if x minimises ||z||_q, then 
             minimiser (columns scaled to norm about 1): at most 2 n^(1/2-1/q) fun/sigma_min, known where A was
             factored and not nearly rank-deficient; otherwise minimisers up to 100 (||x||_2 + n^(1/2-1/q) fun) away are
             reckoned with, and only one further away could make `lower` too large.  Rounding in Ax - b is charged too.
+            With weights all this is done with the rows of A and b times w^(1/q), whose rounding is charged as well.
 Reference.  Adil, Peng & Sachdeva (2019) for reweighted least squares in l_q; Fong & Saunders (2011) for LSMR.
 
 >>> import numpy as np
@@ -37,18 +38,19 @@ import numpy.typing as npt
 from scipy.sparse.linalg import LinearOperator
 
 from .. import _inputs as inputs
-from .._math.arrays import to_host
+from .._math.arrays import largest_size, to_host
 from .._math.geometry import Lp, norm2
 from .._minimize import minimize
 from .._run.record import State
 from .._run.report import Result
 from .._run.status import Status
-from ..objectives._operators import Matrix, Vector, apply, as_data, as_matrix, quiet
+from ..objectives._operators import Matrix, Vector, apply, as_data, as_matrix, is_sparse, quiet
 from ..objectives.affine import Affine
 from ..objectives.losses import PowerLoss, SquareLoss
 from ._lp_spaces import Factored, LpColumns, ScaledFit, space_of
 from ._matrices import power_of_two
 from ._session import Session
+from ._weights import as_weights
 
 REACH = 100.0
 """Minimisers this far away, in sizes of the solution, are reckoned with where sigma_min is unknown or tiny."""
@@ -70,6 +72,7 @@ def lp_fit(
     b: npt.ArrayLike,
     power: float = 4.0,
     *,
+    weights: npt.ArrayLike | None = None,
     gap_rtol: float = 1e-8,
     maxiter: int | None = None,
     time_limit: float | None = None,
@@ -77,19 +80,21 @@ def lp_fit(
     progress: bool = False,
     disp: bool = False,
 ) -> Result:
-    """Minimise ||Ax - b||_q with q = ``power``, and prove how close to the minimum the answer is.
+    """Minimise (sum_i w_i |<a_i, x> - b_i|^q)^(1/q), q = ``power``, and prove how close to the minimum the answer is.
 
     Parameters
     ----------
     A : array, sparse matrix or LinearOperator
         n x d, real, of any rank.  A is factored if it has at most 512 columns, or at most 1024 that nearly depend on
         each other (of an array or a sparse matrix); it is then written out as a float64 array, an operator by d
-        products.  Otherwise a float64 A is not copied.  If several x are best and A was factored, the shortest is
-        returned.
+        products.  Otherwise a float64 A is not copied, unless it is an array or sparse and there are weights.  If
+        several x are best and A was factored, the shortest is returned.
     b : array_like
         n values.
     power : float
-        The exponent q, 2 <= q < inf.  Each doubling of q takes one more stage.
+        The exponent q, 2 <= q < inf.  Each doubling of q takes one more stage.  `hasd.chebyshev` is for q = inf.
+    weights : array_like, optional
+        n numbers w_i of at least 0, 1 without them: a row with weight 2 counts twice, one with weight 0 not at all.
     gap_rtol : float
         The relative gap to reach: success means ``gap <= gap_rtol * fun``, or a fit that is exact up to rounding.
         Rounding limits what can be proved: if the condition number (with scaled columns) is 1e8, or fun is 1e-8 ||b||,
@@ -105,12 +110,12 @@ def lp_fit(
     Returns
     -------
     hasd.Result
-        It has the fields that every solver returns; ``fun`` is ||Ax - b||_q computed from x, ``lower`` allows for
+        It has the fields that every solver returns; ``fun`` is what is minimised, computed from x, ``lower`` allows for
         rounding, and ``nprod`` counts products with A or with the factor in its place.  It also has ``power``;
-        ``residual``, Ax - b; and ``dual``, a vector u with ||u||_{q*} = 1 and A^T u = 0 up to rounding, so that -<b, u>
-        is the lower bound before the allowance for rounding.  ``trace`` has a row for each stage with the columns
-        seconds, power, fun, lower and nprod; fun and lower are always for the power asked for, and the column power is
-        that of the stage.
+        ``residual``, Ax - b without weights; and ``dual``, a vector u with ||w^(-1/q) u||_{q*} = 1 and A^T u = 0 up to
+        rounding (0 where w is), so that -<b, u> is the lower bound before the allowance for rounding.  ``trace`` has a
+        row for each stage with the columns seconds, power, fun, lower and nprod; fun and lower are always for the power
+        asked for, and the column power is that of the stage.
 
     Examples
     --------
@@ -120,13 +125,16 @@ def lp_fit(
     >>> fit.success, bool(fit.lower <= fit.fun <= fit.lower * (1 + 1e-8)), bool(fit.fun < 1e-4)
     (True, True, True)
     """
+    if isinstance(power, float) and power == math.inf:
+        raise ValueError("power must be finite, got inf: hasd.chebyshev minimises the largest residual")
     q = inputs.number("power", power, least=2.0)
     tol = inputs.number("gap_rtol", gap_rtol, least=0.0)
     with Session("lp_fit", TRACE, MESSAGES, 10_000, maxiter, time_limit, callback, progress, disp, tol) as session:
-        data, size = _scale_data(A, b)
+        A, aim = _check_data(A, b)
+        data, size = _scale_data(A, aim, None if weights is None else _roots(A, aim, weights, q))
         fit = Fit(data, space_of(data), q, tol, session, size)
         session.status = _solve(fit)
-    return _result(fit)
+    return _result(fit, aim)
 
 
 class LpPoint(NamedTuple):
@@ -184,6 +192,10 @@ class Fit:
     def x(self) -> Vector:
         """The best point in the units of the data."""
         return self.best.c * self.size / self.data.D * self.data.lift
+
+    def norm(self, residual: Vector) -> float:
+        """The weighted q-norm of Ax - b."""
+        return Lp(self.q).norm(self.data.weigh(residual))
 
     def note(self, power: float) -> None:
         """A row of the trace."""
@@ -284,20 +296,34 @@ def _finish(fit: Fit, y: Vector, size: float) -> Status:
     return Status.PRECISION if status is Status.CONVERGED else status
 
 
-def _scale_data(A: Matrix, b: npt.ArrayLike) -> tuple[ScaledFit, float]:
-    """The checked data, with b divided by a power of two, and that power."""
+def _check_data(A: Matrix, b: npt.ArrayLike) -> tuple[Matrix, Vector]:
+    """A and b, checked."""
     A = as_matrix(to_host(A), "A")
     if A.dtype != np.float64 and not isinstance(A, LinearOperator):
         A = A.astype(np.float64)  # a bound to 1e-8 needs products better than float32's
-    aim = as_data(to_host(b), A.shape[0], "b")
-    size = float(power_of_two(np.abs(aim).max(keepdims=True))[0])
-    return ScaledFit(A, aim / size), size
+    return A, as_data(to_host(b), A.shape[0], "b")
 
 
-def _answer_point(fit: Fit) -> tuple[Vector, Vector]:
+def _roots(A: Matrix, b: Vector, weights: npt.ArrayLike, q: float) -> Vector:
+    """w^(1/q), what the rows are multiplied by; weights with which they overflow are refused."""
+    roots = as_weights(weights, len(b)) ** (1.0 / q)
+    size = 1.0 if isinstance(A, LinearOperator) else largest_size(A.data if is_sparse(A) else A)
+    if not math.isfinite(float(roots.max()) * max(size, largest_size(b))):
+        raise ValueError("A or b times the roots of the weights overflows: rescale the data or the weights")
+    return roots
+
+
+def _scale_data(A: Matrix, b: Vector, roots: Vector | None = None) -> tuple[ScaledFit, float]:
+    """The data, with rows times the roots of their weights and b divided by a power of two, and that power."""
+    weighted = b if roots is None else roots * b
+    size = float(power_of_two(np.abs(weighted).max(keepdims=True))[0])
+    return ScaledFit(A, weighted / size, roots), size
+
+
+def _answer_point(fit: Fit, b: Vector) -> tuple[Vector, Vector]:
     """x in the units of the data, the shortest where there are many, and its residuals."""
     data = fit.data
-    x, b = fit.x(), data.b * fit.size
+    x = fit.x()
     residual = apply(data.given, x) - b
     data.nprod += 1
     short = fit.space.shortest_solution(x, data.D / data.lift)
@@ -305,16 +331,16 @@ def _answer_point(fit: Fit) -> tuple[Vector, Vector]:
         other = apply(data.given, short) - b
         data.nprod += 1
         # Columns of very different size: rounding may spoil the projection.
-        if Lp(fit.q).norm(other) <= Lp(fit.q).norm(residual) + fit.rounding() * fit.size:
+        if fit.norm(other) <= fit.norm(residual) + fit.rounding() * fit.size:
             return short, other
     return x, residual
 
 
-def _result(fit: Fit) -> Result:
+def _result(fit: Fit, b: Vector) -> Result:
     """The result in the units of the data; the value, and success, are those of the x handed back."""
     session = fit.session
-    x, residual = _answer_point(fit)
-    fun = Lp(fit.q).norm(residual)
+    x, residual = _answer_point(fit, b)
+    fun = fit.norm(residual)
     lower = min(fit.lower * fit.size, fun)
     # x may have lost digits to underflow.
     exact, is_open = fit.exact and fun <= 4.0 * fit.rounding() * fit.size, fun - lower > fit.tol * fun
@@ -336,5 +362,5 @@ def _result(fit: Fit) -> Result:
         method=fit.method,
         power=fit.q,
         residual=residual,
-        dual=fit.u,
+        dual=fit.data.weigh(fit.u) if fit.u.size else fit.u,
     )

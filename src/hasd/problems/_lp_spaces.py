@@ -32,7 +32,16 @@ from ..objectives._operators import Matrix, Vector, apply, apply_to_columns, is_
 from ..objectives._sizes import DataSizes, MatrixSizes
 from ..objectives.affine import Affine
 from ..objectives.losses import SquareLoss
-from ._matrices import as_dense, blocks, largest_in_columns, magnitude, pivoted_qr, power_of_two, scale_columns
+from ._matrices import (
+    as_dense,
+    blocks,
+    largest_in_columns,
+    magnitude,
+    pivoted_qr,
+    power_of_two,
+    scale_columns,
+    scale_rows,
+)
 
 WHOLE, ENTRIES = 512, 20_000_000
 """Columns, and entries, up to which A is factored: a Newton step in all its coordinates then costs n d^2."""
@@ -43,6 +52,9 @@ REFINEMENTS = 12
 """Passes of least squares, at most; they go on while each gains a digit or more."""
 PROJECTION = 2000
 """Iterations of LSMR, at most."""
+ROOTED = 1.5
+"""Where rows are multiplied by roots of weights, roundings are charged so many times: a root and an entry times it are
+off by two units of the last place at most, and half of the eight that are charged for a sum are four."""
 FAR = 2.0**900
 """Columns of sizes between this and its inverse can be computed with without overflow or underflow."""
 
@@ -56,13 +68,14 @@ class ScaledFit(Affine):
     A: Matrix
     b: Vector
 
-    def __init__(self, A: Matrix, b: Vector) -> None:
-        """Keep the data; the loss is least squares until another one is posed.
+    def __init__(self, A: Matrix, b: Vector, roots: Vector | None = None) -> None:
+        """Keep the data, rows of A times the roots; the loss is least squares until another one is posed.
 
         An operator that will be factored is written out, because its columns may differ in size.  Columns so small or
         so large that c/D may leave the range of numbers are lifted by powers of two, in a copy.
         """
-        self.given, products = A, 0
+        self.given, self.roots, products = A, roots, 0
+        A = A if roots is None else scale_rows(A, roots)
         if isinstance(A, LinearOperator):
             products = A.shape[1] if _can_factor(A) else 1
             A = apply_to_columns(A, np.eye(A.shape[1])) if _can_factor(A) else A
@@ -74,10 +87,17 @@ class ScaledFit(Affine):
         self.D, self.nprod = D * self.lift, products
         self.row_sizes = cache(partial(row_sizes, A, self.D))  # the objectives of all stages share it
 
+    def weigh(self, z: Vector) -> Vector:
+        """A vector of rows times the roots of their weights."""
+        return z if self.roots is None else self.roots * z
+
     @property
     def precision(self) -> float:
-        """The precision of products with the A given: writing out a float32 operator does not improve it."""
-        return 2.0**-23 if is_single(self.given) else 2.0**-52
+        """The precision of products with the A given: writing out a float32 operator does not improve it.
+
+        Where rows are multiplied by roots of weights, what rounds these roots and products is counted too.
+        """
+        return (1.0 if self.roots is None else ROOTED) * (2.0**-23 if is_single(self.given) else 2.0**-52)
 
     def forward(self, x: Vector) -> Vector:
         """A D^-1 c; one product."""

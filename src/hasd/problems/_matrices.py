@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import scipy.linalg
 import scipy.sparse
-from scipy.sparse.linalg import LinearOperator
+from scipy.sparse.linalg import LinearOperator, aslinearoperator
 
 from .._math.arrays import to_host
 from ..objectives._operators import Matrix, Vector, as_matrix, is_sparse
@@ -38,6 +38,13 @@ def as_dense(A: Matrix) -> Vector:
 def scale_columns(A: Matrix, by: Vector) -> Matrix:
     """A with every column multiplied by a number."""
     return A @ scipy.sparse.diags_array(by) if is_sparse(A) else A * by
+
+
+def scale_rows(A: Matrix, by: Vector) -> Matrix:
+    """A with every row multiplied by a number."""
+    if isinstance(A, LinearOperator):
+        return aslinearoperator(scipy.sparse.diags_array(by)) @ A
+    return scipy.sparse.csr_array(scipy.sparse.diags_array(by) @ A) if is_sparse(A) else A * by[:, None]
 
 
 def largest_in_columns(A: Matrix) -> Vector:

@@ -4,6 +4,9 @@ For weights with A_B^T weights = 0 and ||weights||_1 = 1 every x has max|Ax - b|
 same for every x: -<weights, b_B>.  Weights that miss the equation by g prove |<weights, b_B>| - <|g|, |x|>, and an x
 that is as good as 0 is no farther from it than `reach` says.  Both are computed so that rounding only weakens it.
 
+Where the rows have weights (here: row weights), every x has max_i w_i |<a_i, x> - b_i| >= |<multipliers, Ax - b>| as
+long as sum_i |multiplier_i|/w_i = 1: only this sum knows of them, and no product of a weight with an entry is rounded.
+
 Columns that the coordinates left out, and those of a sparse A that depend on others on all rows, are ignored as long as
 the multipliers of a proof are orthogonal to them up to rounding of their entries: for this proof they are combinations
 of the others.  A column for which this fails counts from then on like any other.
@@ -24,7 +27,7 @@ from ._matrices import as_dense, pivoted_qr
 REFINED, SMALL = 4, 2.0**-95
 """At most REFINED corrections take the rest of A^T w off w; a correction below SMALL times w is not needed."""
 UP = 1.0 + 2.0**-50
-"""A factor that covers seven roundings."""
+"""A factor that covers seven roundings; where it is used there are at most six, and that of 1/|b_i| as a weight."""
 SAME = 2.0**-45
 """Numbers that agree to this part are the same to rounding: a hundred roundings, as sums and means make."""
 UNIT = 2.0**-50
@@ -41,11 +44,14 @@ TINIEST = 2.0**-1070
 
 @dataclass(frozen=True)
 class MultiplierProblem:
-    """What weights w on rows of A say of every x: max|Ax - b| >= |<w, Ax - b>| / ||w||_1."""
+    """What weights w on rows of A say of every x: max|Ax - b| >= |<w, Ax - b>| / ||w||.
 
-    weights: Vector  # w / ||w||_1, rounded
-    value: float  # not above |<w, b>| / ||w||_1
-    left: Vector  # not below |A^T w| / ||w||_1
+    ||w|| is the sum of the sizes of w, each over its row weight.
+    """
+
+    weights: Vector  # w / ||w||, rounded
+    value: float  # not above |<w, b>| / ||w||
+    left: Vector  # not below |A^T w| / ||w||
     balanced: Vector  # which columns w is orthogonal to once their entries, and w, are changed by rounding
 
     def lower(self, reach: Vector) -> float:
@@ -66,8 +72,10 @@ class MinimaxBound:
     weights: Vector = field(default_factory=lambda: np.zeros(0))
     reach: Vector = field(init=False)  # no |x_j| of a best point is larger
     ignored: Vector = field(init=False)  # columns that depend on the others to rounding
+    top: float = field(init=False)  # not below the value at x = 0
 
     def __post_init__(self) -> None:
+        self.top = UP * float(np.abs(self.coordinates.weights_of() * self.b).max()) + TINIEST
         rank, others = self.coordinates.rank, self.coordinates.others.size
         self.reach, self.ignored = np.repeat((math.inf, 0.0), (rank, others)), np.arange(rank, rank + others)
 
@@ -77,7 +85,11 @@ class MinimaxBound:
         return np.delete(np.arange(self.reach.size), self.ignored)
 
     def bound(self, which: Vector, weights: Vector, others: Vector) -> None:
-        """Keep the lower bound from weights on those rows where it is better; other rows bound how far x can be."""
+        """Keep the lower bound from weights on those rows where it is better; other rows bound how far x can be.
+
+        The weights are those of the rows times their row weights.
+        """
+        weights = weights * self.coordinates.weights_of(which)
         near = np.concatenate((which, others))
         if self._proves(which, weights, near[: which.size + NEIGHBOURS * self.coordinates.rank]):
             return
@@ -114,7 +126,7 @@ class MinimaxBound:
         """
         columns = self.coordinates.columns(which)
         while True:
-            found = dual(columns, weights, self.b[which], self.ignored)
+            found = dual(columns, weights, self.b[which], self.ignored, self.coordinates.weights_of(which))
             if found is None or found.balanced[self.ignored].all():
                 return found
             self.ignored = self.ignored[found.balanced[self.ignored]]
@@ -123,8 +135,12 @@ class MinimaxBound:
 
     def _measure(self, near: Vector) -> None:
         """Bound how far from 0 a best point can be, by those rows."""
-        far = reach(self._columns(near), self.b[near], float(np.abs(self.b).max()))
+        far = self._reach(near)
         self.reach[self.columns_counted] = np.minimum(self.reach[self.columns_counted], far)
+
+    def _reach(self, near: Vector) -> Vector:
+        """How far from 0 each coordinate of a point as good as 0 can be, by those rows."""
+        return reach(self._columns(near), self.b[near], self.top / self.coordinates.weights_of(near) + TINIEST)
 
     def _measure_far(self, near: Vector) -> None:
         """The same by other rows, where the columns are dependent on those rows.
@@ -136,7 +152,7 @@ class MinimaxBound:
             return
         near, dependent = spanning_rows(self.coordinates, near)
         before, self.ignored = self.ignored, np.union1d(self.ignored, dependent)
-        far = reach(self._columns(near), self.b[near], float(np.abs(self.b).max()))
+        far = self._reach(near)
         if np.isfinite(far).all():
             self.reach[self.columns_counted] = np.minimum(self.reach[self.columns_counted], far)
             self.reach[self.ignored] = 0.0
@@ -144,7 +160,9 @@ class MinimaxBound:
             self.ignored = before
 
 
-def dual(columns: Vector, weights: Vector, b: Vector, ignored: Vector = ()) -> MultiplierProblem | None:
+def dual(
+    columns: Vector, weights: Vector, b: Vector, ignored: Vector = (), row_weights: Vector | float = 1.0
+) -> MultiplierProblem | None:
     """The nearest weights with columns^T weights = 0, the ignored columns aside, and what they prove; None if none.
 
     `columns` are rows of A.  The weights are sums high + low of two float64, and what they leave of columns^T weights
@@ -163,7 +181,7 @@ def dual(columns: Vector, weights: Vector, b: Vector, ignored: Vector = ()) -> M
     high = np.ldexp(weights, -up)
     for _ in range(2):
         high = high - basis @ (basis.T @ high)
-    total = float(np.abs(np.ldexp(high, up)).sum())
+    total = float(np.abs(np.ldexp(high, up) / row_weights).sum())
     if not total > 1e-6:
         return None
     high, low = high / total, np.zeros_like(high)
@@ -183,15 +201,15 @@ def dual(columns: Vector, weights: Vector, b: Vector, ignored: Vector = ()) -> M
     value = abs(value) - off
     if not (math.isfinite(value) and np.isfinite(left).all()):
         return None
-    # The proof is scaled to ||w||_1 = 1, each number rounded to the safe side.
+    # The proof is scaled to ||w|| = 1, each number rounded to the safe side.
     parts = np.ldexp((high, low), up)
-    total = math.fsum(np.abs(parts).ravel().tolist())
-    most = UP * (total + parts.size * TINIEST)
+    total = math.fsum(np.abs(parts / row_weights).ravel().tolist())
+    most = UP * (total + parts.size * (1.0 + 1.0 / np.min(row_weights)) * TINIEST)
     return MultiplierProblem(parts[0] / total, max(value / most, 0.0), UP * left / total, balanced)
 
 
-def reach(columns: Vector, b: Vector, top: float) -> Vector:
-    """How far from 0 each coordinate of an x with max|Ax - b| <= top can be; infinite where these rows do not say.
+def reach(columns: Vector, b: Vector, top: Vector | float) -> Vector:
+    """How far from 0 each coordinate of an x with |Ax - b| <= top can be; infinite where these rows do not say.
 
     `columns` are rows of A.  From as many of them as there are columns, S: |Sx| <= |b| + top.  For any C,
     x = C(Sx) + (I - CS)x, so that with alpha = ||I - CS||_inf < 1, rounding charged, and t = |C|(|b| + top):
@@ -214,7 +232,7 @@ def reach(columns: Vector, b: Vector, top: float) -> Vector:
     alpha = (1.0 + 4.0 * rounding) * float(off.max())
     if not alpha < 0.9:
         return far
-    t = size @ np.ldexp(np.abs(b[which]) + top, up) + d * TINIEST
+    t = size @ np.ldexp((np.abs(b) + top)[which], up) + d * TINIEST
     far[seen] = np.ldexp((1.0 + 4.0 * rounding) * (t + t.max() * alpha / (1.0 - alpha)), across)
     return far
 

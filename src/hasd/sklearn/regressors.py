@@ -1,6 +1,7 @@
 """Linear models fitted in the maximum norm and in l_q, each with a certificate.
 
-Problem.    min over w, c of ||Xw + c - y||, in the maximum norm (`MinimaxRegressor`) or in l_q (`LpRegressor`).
+Problem.    min over w, c of ||Xw + c - y||, in the maximum norm (`MinimaxRegressor`) or in l_q (`LpRegressor`); errors
+            in the maximum norm may have weights of their own, or be relative to y.
 Algorithm.  `hasd.chebyshev` and `hasd.lp_fit`; the intercept is a column of ones, beside which the columns of a dense X
             are centred.  A sparse X stays sparse.
 Guarantee.  ``value_ - gap_`` is a lower bound on the error of every linear model on the training data.
@@ -14,6 +15,7 @@ Guarantee.  ``value_ - gap_`` is a lower bound on the error of every linear mode
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable
 from functools import partial
@@ -26,10 +28,12 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .. import _inputs as inputs
+from .._checks import check_flags
 from .._math.arrays import refuse_masked
 from .._run.report import Result
 from ..problems._chebyshev import chebyshev
 from ..problems._lp_fit import lp_fit
+from ..problems._weights import as_weights, relative_weights
 from ._linear import Array, SparseEstimator, check_weights
 
 
@@ -53,18 +57,13 @@ class _Linear(RegressorMixin, SparseEstimator):
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=(np.float64, np.float32), y_numeric=True)
         return X, np.asarray(y, dtype=np.float64)
 
-    def _solve(self, solver: Callable[..., Result], X: Any, y: Array, rows: Array | None = None) -> Result:
-        """The fit by a solver, with rows times numbers where these are given; the attributes that follow from it."""
+    def _solve(self, solver: Callable[..., Result], X: Any, y: Array, weights: Array | None) -> Result:
+        """The fit by a solver, and the attributes that follow from it."""
         A, centre = _design(X, self.fit_intercept)
-        top = 1.0 if rows is None else float(rows.max())
-        if rows is not None:
-            rows = rows / top
-            A = scipy.sparse.diags_array(rows, format="csr") @ A if scipy.sparse.issparse(A) else rows[:, None] * A
-            y = rows * y
-        result = solver(A, y, gap_rtol=self.gap_rtol)
+        result = solver(A, y, weights=weights, gap_rtol=self.gap_rtol)
         self.coef_ = result.x[: centre.size]
         self.intercept_ = float(result.x[-1] - centre @ self.coef_) if self.fit_intercept else 0.0
-        self.n_iter_, self.value_, self.gap_ = int(result.nit), top * float(result.fun), top * float(result.gap)
+        self.n_iter_, self.value_, self.gap_ = int(result.nit), float(result.fun), float(result.gap)
         if not result.success:
             short = f"within {self.gap_:.3g} of the best fit, which is not what gap_rtol asks for: {result.message}"
             warnings.warn(f"{type(self).__name__} is {short}", ConvergenceWarning, stacklevel=3)
@@ -72,9 +71,10 @@ class _Linear(RegressorMixin, SparseEstimator):
 
 
 class MinimaxRegressor(_Linear):
-    """The linear model with the smallest largest error: minimises max_i |<x_i, w> + c - y_i| over w and c.
+    """The linear model with the smallest largest error: minimises max_i e_i |<x_i, w> + c - y_i| over w and c.
 
-    There is no ``sample_weight``, because repeating a row does not change a maximum.
+    The weights e_i of the errors are 1, 1/|y_i| with ``relative=True``, or the ``error_weight`` given to ``fit``.
+    There is no ``sample_weight``, which means repetition: repeating a row does not change a maximum.
 
     Parameters
     ----------
@@ -82,15 +82,17 @@ class MinimaxRegressor(_Linear):
         Whether to fit the intercept c; otherwise it is 0.
     gap_rtol : float
         The relative gap to certify, ``gap_ / value_``.  If it is not reached, a ConvergenceWarning says which gap was.
+    relative : bool
+        Whether to minimise the largest error relative to y_i, none of which may then be 0.
 
     Attributes
     ----------
     coef_, intercept_ : array, float
         w and c.
     value_ : float
-        The largest error on the training data.
+        The largest error on the training data, times its weight.
     gap_ : float
-        No linear model has a largest error below ``value_ - gap_``.
+        No linear model has a largest error times its weight below ``value_ - gap_``.
     support_ : array
         The rows that prove this.
     n_iter_ : int
@@ -102,17 +104,29 @@ class MinimaxRegressor(_Linear):
     --------
     >>> MinimaxRegressor().fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 0.0]).predict([[5.0]])
     array([0.5])
+    >>> MinimaxRegressor(fit_intercept=False, relative=True).fit([[1.0], [1.0]], [1.0, 3.0]).coef_  # 50% off both
+    array([1.5])
     """
 
-    def __init__(self, fit_intercept: bool = True, gap_rtol: float = 1e-9) -> None:
+    def __init__(self, fit_intercept: bool = True, gap_rtol: float = 1e-9, relative: bool = False) -> None:
         """Keep the parameters."""
         self.fit_intercept = fit_intercept
         self.gap_rtol = gap_rtol
+        self.relative = relative
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Fit to the rows of X and the values y."""
+    def fit(self, X: Any, y: Any, error_weight: Any = None) -> Self:
+        """Fit to the rows of X and the values y.
+
+        ``error_weight`` has the numbers e_i by which the errors are multiplied; a row with weight 0 is left out.
+        """
+        check_flags(relative=self.relative)
         X, y = self._data(X, y)
-        self.support_ = np.sort(self._solve(chebyshev, X, y).active)
+        weights = None if error_weight is None else as_weights(error_weight, len(y), "error_weight")
+        if self.relative and weights is not None:
+            raise ValueError("give error_weight or relative=True, not both: relative errors have the weights 1/|y_i|")
+        if self.relative:
+            weights = relative_weights(y, "y")
+        self.support_ = np.sort(self._solve(chebyshev, X, y, weights).active)
         return self
 
 
@@ -122,7 +136,8 @@ class LpRegressor(_Linear):
     Parameters
     ----------
     power : float
-        The exponent q, at least 2.  2 is least squares; the larger q, the more the largest errors count.
+        The exponent q, at least 2.  2 is least squares; the larger q, the more the largest errors count, and with
+        ``float("inf")`` only the largest one does.
     fit_intercept : bool
         Whether to fit the intercept c; otherwise it is 0.
     gap_rtol : float
@@ -155,15 +170,21 @@ class LpRegressor(_Linear):
         self.gap_rtol = gap_rtol
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit to the rows of X and the values y; a row with weight 2 counts twice, and one with weight 0 not at all."""
-        power = inputs.number("power", self.power, least=2.0)
+        """Fit to the rows of X and the values y; a row with weight 2 counts twice, and one with weight 0 not at all.
+
+        Where the power is infinite, rows that count twice change nothing.
+        """
+        power = inputs.number("power", self.power, least=2.0, finite=False)
         X, y = self._data(X, y)
-        rows = None
+        weights = None
         if sample_weight is not None:
             weights = check_weights(sample_weight, X)
             there = weights > 0.0
-            X, y, rows = X[there], y[there], weights[there] ** (1.0 / power)
-        self._solve(partial(lp_fit, power=power), X, y, rows)
+            X, y, weights = X[there], y[there], weights[there]
+        if power == math.inf:
+            self._solve(chebyshev, X, y, None)
+        else:
+            self._solve(partial(lp_fit, power=power), X, y, weights)
         return self
 
 

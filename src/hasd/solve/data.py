@@ -156,6 +156,15 @@ def make_pair(table: Table, settings: Settings) -> Pair:
     return Pair(A, b, table.target_name, names, tuple(notes), classes, rows)
 
 
+def refuse_zero_target(data: Pair) -> None:
+    """A residual is no part of a target that is 0."""
+    zero = np.flatnonzero(data.b == 0.0)
+    if zero.size:
+        row = int(zero[0]) if data.rows is None else int(data.rows[zero[0]])
+        more = f", one of {zero.size} such rows" if zero.size > 1 else ""
+        raise Fault(f"row {row} (from 0), {data.target}", f"the target is 0{more}; --relative needs other targets")
+
+
 def make_cost(table: Table, settings: Settings) -> Cost:
     """The table as a cost matrix, with uniform masses."""
     return with_masses(_matrix(_drop_missing(table, settings), table.chosen, settings, words=False)[0])

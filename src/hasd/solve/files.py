@@ -10,7 +10,7 @@ import zipfile
 import zlib
 from pathlib import Path
 
-from .data import Cost, Pair, Table, make_cost, make_pair
+from .data import Cost, Pair, Table, make_cost, make_pair, refuse_zero_target
 from .faults import Fault, FileProblem, gist, refuse_above_limit
 from .formats import READERS
 from .settings import Settings
@@ -30,9 +30,12 @@ def read(path: str | os.PathLike[str], settings: Settings, format: str | None = 
             warnings.simplefilter("ignore")  # other libraries' warnings: a file is either good or refused
             _check_file(name, settings.max_memory)
             contents = READERS[format or guess(name)](name, settings)
-            if not isinstance(contents, Table):
-                return contents
-            return make_cost(contents, settings) if settings.problem == "transport" else make_pair(contents, settings)
+            if isinstance(contents, Table):
+                make = make_cost if settings.problem == "transport" else make_pair
+                contents = make(contents, settings)
+            if settings.relative and isinstance(contents, Pair):
+                refuse_zero_target(contents)
+            return contents
     except Fault as fault:
         raise FileProblem(name, *fault.args) from None
     except (OSError, EOFError, zlib.error) as error:

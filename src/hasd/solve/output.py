@@ -59,7 +59,7 @@ def summary(name: str, problem: str, solution: FileSolution, written: bool = Fal
         relative = "" if exact or not res.fun else f", {res.gap / abs(res.fun):.1e} of the value"
         gap = f"{res.gap:.3g}{relative}: the value is that close to the best possible, or closer"
     rows = [
-        ("problem", f"{problem}: {PROBLEMS[problem]}"),
+        ("problem", f"{problem}: {PROBLEMS[problem]}{' / |b_i|' if solution.scalars.get('relative') else ''}"),
         ("data", f"{name}: {solution.size}"),
         ("status", f"{'solved' if solution.solved else 'NOT SOLVED'}. {res.message}"),
         ("value", f"{res.fun:.12g}"),

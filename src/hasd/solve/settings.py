@@ -43,6 +43,9 @@ class Settings:
         "a row with an empty cell: refuse the file (default), or drop the row", FITS, choices=("refuse", "drop")
     )
     intercept: bool | None = option("add a column of ones (default: no)", FITS[:3], action=BooleanOptionalAction)
+    relative: bool | None = option(
+        "minimax: residuals relative to the target (default: no)", ("minimax",), action=BooleanOptionalAction
+    )
     power: float | None = option("lp: the power of the loss (default: 4)", ("lp",), exponent, "Q")
     norm: float | None = option("logistic, lse: the geometry (default: the method chooses)", SMOOTH, norm, "P")
     reg: float | None = option(

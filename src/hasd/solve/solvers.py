@@ -76,6 +76,8 @@ def solve(data: Pair | Cost, settings: Settings) -> FileSolution:
         solved = bool(attained and (res.success or res.gap <= tol * scale))
         if solved and not res.success:
             res.update(status=Status.GAP.code, message=CLOSE)
+        if settings.relative:
+            proves = "no x has a largest relative residual below the lower bound"
         if smooth and not settings.ridge:
             proves = WITHIN.format(REACH * norm2(res.x))
     return FileSolution(
@@ -91,9 +93,10 @@ def solve(data: Pair | Cost, settings: Settings) -> FileSolution:
 
 
 def _minimax(data: Pair, settings: Settings, tol: float) -> Found:
-    res = chebyshev(data.A, data.b, gap_rtol=tol, **settings.limits())
+    res = chebyshev(data.A, data.b, relative=bool(settings.relative), gap_rtol=tol, **settings.limits())
     res.reason = "a smoothed maximum finds the rows that matter; linear programs on these rows give the exact answer"
-    return res, {"rank": int(res.rank), "linear_programs": int(res.nlp), "active_rows": len(res.active)}, ()
+    found = {"rank": int(res.rank), "linear_programs": int(res.nlp), "active_rows": len(res.active)}
+    return res, found | {"relative": bool(settings.relative)}, ()
 
 
 def _lp(data: Pair, settings: Settings, tol: float) -> Found:
