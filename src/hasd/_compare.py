@@ -273,6 +273,9 @@ def _check(settings: Mapping[str, Any]) -> None:
     for name in SET_HERE:
         if name in settings:
             raise TypeError(f"compare sets {name} itself; it must not be given")
+    for name in ("bounds", "constraints"):
+        if settings.get(name):
+            raise TypeError(f"compare minimises without {name}; {name} must not be given")
     method = settings["method"]
     if not isinstance(method, str) or _scipy_name(method) is not None or method == "auto":
         return

@@ -263,3 +263,39 @@ def test_memory_beyond_A_is_a_few_matrices_of_the_size_of_the_hessian(sparse):
     tracemalloc.stop()
     blocks = 3 * 8 * _images.BLOCK * d
     assert peak <= 8 * (4 * d * d + 16 * (n + d)) + blocks + (3 * A.data.nbytes if sparse else 0)
+
+
+@pytest.mark.parametrize("ratio", [1e6, 1e8])
+def test_a_column_in_another_unit_changes_little(ratio):
+    """Mutation: judge rounding by the largest curvature alone; small columns then count for nothing."""
+    rng = np.random.default_rng(21)
+    A = rng.standard_normal((400, 8))
+    b = A @ rng.standard_normal(8) + rng.standard_normal(400)
+    least = 0.5 * np.linalg.norm(A @ np.linalg.lstsq(A, b, rcond=None)[0] - b) ** 2
+    A[:, 0] *= ratio
+    res = hasd.minimize(objectives.LeastSquares(A, b), np.zeros(8), method="hasd-newton", tol=1e-12)
+    assert res.fun <= least * (1.0 + 1e-9) and res.nit <= 10
+
+
+def test_a_model_at_its_minimum_is_sharpened_and_a_gradient_of_zero_ends_the_run():
+    """x_0 = 0 is the minimiser of every softened loss; the loss itself has a slope of rounding size there."""
+    A = np.array([[1.0], [1.0], [-1.0], [-1.0]])
+    f = objectives.SymmetricSoftmax(A, np.array([1.0, -1.0, 1.0, -1.0]), alpha=1e-6)
+    res = hasd.minimize(f, np.array([1e-3]), method="hasd-newton", tol=1e-9)
+    assert res.success and abs(res.x[0]) < 1e-6
+
+
+def test_products_of_a_subclass_are_not_written_out_as_those_of_its_base():
+    class Doubled(objectives.Logistic):
+        def forward(self, x):
+            self.nprod += 1
+            return self.A @ (2.0 * x)
+
+        def adjoint(self, u):
+            self.nprod += 1
+            return 2.0 * (self.A.T @ u)
+
+    A, y = np.eye(3), np.array([1.0, -1.0, 1.0])
+    assert objectives.Logistic(A, y).has_hessian and objectives.Multinomial(A, [0, 1, 2]).has_hessian
+    assert not Doubled(A, y).has_hessian
+    assert hasd.minimize(Doubled(A, y, ridge=0.1), np.zeros(3)).method != "hasd-newton"

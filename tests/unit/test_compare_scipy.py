@@ -110,8 +110,14 @@ def test_options_of_scipy_are_settings_of_its_methods():
     }
     results = hasd.compare(known.f, known.x0, given).results
     assert results["loose"].nfev < results["it"].nfev and results["short"].fun != results["it"].fun
-    with pytest.warns(scipy.optimize.OptimizeWarning, match="maxcr"):
+    with pytest.raises(TypeError, match="SciPy's L-BFGS-B: Unknown solver options: maxcr"):
         hasd.compare(known.f, known.x0, {"it": {"method": "L-BFGS-B", "maxcr": 1}})
+
+
+def test_bounds_are_refused_and_not_left_out():
+    known = log_sum_exp()
+    with pytest.raises(TypeError, match="compare minimises without bounds"):
+        hasd.compare(known.f, known.x0, {"it": {"method": "L-BFGS-B", "bounds": [(0.0, 1.0)] * known.x0.size}})
 
 
 def test_settings_of_ours_alone_do_not_reach_scipy():

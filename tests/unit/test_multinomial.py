@@ -303,3 +303,12 @@ def test_classes_that_no_row_has_are_columns_all_the_same():
     f = Multinomial(A, LABELS, ridge=0.1, classes=K + 2)
     assert f.dimension == d * (K + 2) and f(np.zeros(f.dimension)) == pytest.approx(math.log(K + 2))
     assert repr(f) == "Multinomial(40 x 3, ridge=0.1)" and module.Multinomial is Multinomial
+
+
+def test_an_intercept_is_found_where_all_curvature_underflows_or_one_class_is_rare():
+    """Both are finite.  Odds of a class with 1e-10 of the weight must not be computed from a difference to 1."""
+    value, slope = Logistic([[1.0], [-1.0]], [1, -1], intercept=True).value_and_grad([1000.0])
+    assert value == 0.0 and not slope.any()
+    rare = Logistic([[1.0], [2.0], [3.0]], [1, -1, -1], 1e-3, [1e-10, 1.0, 1e-7], True)
+    share = 1e-10 / (1.0 + 1e-7 + 1e-10)
+    assert rare([0.0]) == pytest.approx(-share * np.log(share) - (1 - share) * np.log1p(-share), rel=1e-6)

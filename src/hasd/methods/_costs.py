@@ -21,6 +21,8 @@ SPARSE_GRAM = 13.0
 """A multiplication in the product of two sparse matrices."""
 PASS = 25.0
 """An entry of an image in an evaluation of phi, which takes an exponential or a power."""
+PAIR = 5e4
+"""What Python needs for the part of a Hessian that belongs to two classes, however small it is."""
 OVERHEAD = 2e5
 """What Python needs for an iteration, whatever its size."""
 
@@ -34,20 +36,21 @@ class Costs:
     entries: float  # of A
     sparse: bool = False
     squares: float = 0.0  # the sum over the rows of the square of their entries; of a sparse A only
+    pairs: float = 1.0  # of classes
 
     @classmethod
     def of(cls, objective: Any) -> Costs:
         """Those of an objective with images."""
         matrix, d = objective.matrix, int(objective.dimension)
+        classes = int(getattr(objective, "classes", 1))  # A has a product for each, and a Hessian for every two
+        pairs = 0.5 * classes * (classes + 1)
         rows = int(getattr(objective, "rows", None) or d)
         if matrix is not None and is_sparse(matrix):
             counts = np.diff(matrix.indptr).astype(float)
             if matrix.format == "csc":
                 counts = np.bincount(matrix.indices, minlength=rows).astype(float)
-            classes = int(getattr(objective, "classes", 1))  # A has a product for each, and a Hessian for every two
-            pairs = 0.5 * classes * (classes + 1)
-            return cls(rows, d, classes * float(matrix.nnz), True, pairs * float(counts @ counts))
-        return cls(rows, d, rows * float(objective.row_cost))
+            return cls(rows, d, classes * float(matrix.nnz), True, pairs * float(counts @ counts), pairs)
+        return cls(rows, d, rows * float(objective.row_cost), pairs=pairs)
 
     @property
     def product(self) -> float:
@@ -64,4 +67,4 @@ class Costs:
         gram = GRAM * 0.5 * n * d * d
         if self.sparse:
             gram = min(gram + n * d, SPARSE_GRAM * self.squares * (n / self.rows))
-        return gram + GRAM * d**3 / 6.0
+        return gram + GRAM * d**3 / 6.0 + PAIR * self.pairs

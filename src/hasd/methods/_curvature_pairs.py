@@ -19,18 +19,28 @@ from ..objectives._images import ColumnStore, Small
 ROOM = 20
 """Pairs that a store has room for at first; with a larger memory it grows as it fills."""
 FLOOR = 1e-12
-"""Curvature below this part of the largest is rounding."""
+"""Curvature below this part of a variable's own, or of the largest, is rounding."""
+FAINTEST = 1e-30
+"""A variable whose curvature is this part of the largest, or less, does not count."""
 
 
 def factorise(H: Small, damping: float) -> Small | None:
-    """The Cholesky factor of H + damping I, curvature at rounding level taken for 0; None where there is none."""
-    top = float(H.diagonal().max(initial=0.0))
+    """The Cholesky factor of H + damping I, curvature at rounding level taken for 0; None where there is none.
+
+    What rounding may hide is judged for each variable by itself, as their units may differ by many orders.  Where that
+    is not enough, as variables depend on each other, it is judged by the largest curvature of all.
+    """
+    own = H.diagonal()
+    top = float(own.max(initial=0.0))
     if not (top > 0.0 and math.isfinite(top)):
         return None
-    damped = H.copy()
-    damped.flat[:: len(H) + 1] += damping + FLOOR * top
-    factor, failed = dpotrf(damped.T, overwrite_a=True)  # .T: LAPACK's order, and H is symmetric
-    return factor if failed == 0 else None
+    for floor in (FLOOR * np.maximum(own, FAINTEST * top), FLOOR * top):
+        damped = H.copy()
+        damped.flat[:: len(H) + 1] += damping + floor
+        factor, failed = dpotrf(damped.T, overwrite_a=True)  # .T: LAPACK's order, and H is symmetric
+        if failed == 0:
+            return factor
+    return None
 
 
 @dataclass(frozen=True, eq=False)

@@ -62,7 +62,7 @@ class Standing(NamedTuple):
         """The standing after one more iterate, whose gradient may be off by dg; at most so many are idle or blurred."""
         fell = e.f < self.lowest or e.norm2 < 0.9 * self.least
         idle, blurred = 0 if fell else self.idle + 1, 0 if e.norm2 > dg else self.blurred + 1
-        if idle == most[0] or blurred == most[1]:
+        if idle >= most[0] or blurred >= most[1]:
             raise Stop(Status.PRECISION)
         least = min(self.least, e.norm2) if e.norm2 < 0.9 * self.least else self.least
         return Standing(min(self.lowest, e.f), least, idle, blurred)

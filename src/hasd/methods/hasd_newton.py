@@ -48,6 +48,7 @@ from ._costs import Costs
 from ._curvature_pairs import NO_PAIRS, Pairs, factorise
 from ._line_search import ImageLine, Look, evaluate_image, refresh_image, wolfe
 from .base import (
+    IDLE,
     Evaluation,
     ImageMethod,
     ImageState,
@@ -62,7 +63,7 @@ from .base import (
 
 COVERED = 4.0
 """The square of the number of alphas by which a step may move the rows that count."""
-SOFTER, SHARPER, SOFTEST = 8.0, 2.0, 2.0**60
+SOFTER, SHARPER, SOFTEST = 8.0, 2.0, 2.0**120
 """By what alpha is multiplied while the first step is too long, divided when a step was short enough; and the limit."""
 SHORT, LONG = 0.2, 0.7
 """A step of less than SHORT of Newton's raises the damping, one of more than LONG lowers it."""
@@ -131,6 +132,8 @@ class HASDNewton(ImageMethod):
     def step(self, problem: Problem, state: State) -> NewtonState:
         """One step."""
         assert isinstance(state, NewtonState)
+        if state.at.norm2 == 0.0:  # seen in an image that was made anew
+            raise Stop(Status.CONVERGED)
         if falls_endlessly(state):
             raise Stop(Status.UNBOUNDED)
         costs = Costs.of(problem.objective)
@@ -209,12 +212,13 @@ def _make_model(problem: Problem, state: NewtonState, softness: float) -> Model:
         e = Evaluation(e.x, f, g)
     H = images.hessian(point)
     H.flat[:: len(H) + 1] += ridge
-    top = float(H.diagonal().max(initial=0.0)) / e.norm2
+    largest = float(H.diagonal().max(initial=0.0))
+    top = largest / e.norm2 if e.norm2 > 0.0 else math.inf  # a softer f may be at its minimum
     pairs = Pairs.on(factorise(H, state.damping * e.norm2))
     if pairs.factor is not None:
         step = -pairs.times(e.g)
     else:  # no curvature to speak of
-        step = e.g / -(top * e.norm2 if top > 0.0 else e.norm2)
+        step = e.g / -(largest or e.norm2 or 1.0)
     return Model(images, softness, point, e, pairs, step, top)
 
 
@@ -230,8 +234,11 @@ def _next_standing(state: NewtonState, model: Model, there: Evaluation) -> Stand
     """The standing with the new iterate; while alpha is raised, f itself need not fall in every step."""
     if model.softness > 1.0:
         return state.standing
+    idle, blurred = PATIENCE
+    if there.f + there.df() < state.standing.lowest:  # a gradient that may be rounding still leads downwards
+        blurred = IDLE
     try:
-        return state.standing.with_iterate(there, there.doubt.true, PATIENCE)
+        return state.standing.with_iterate(there, there.doubt.true, (idle, blurred))
     except Stop:
         raise Stop(Status.UNBOUNDED if falls_endlessly(state, stuck=True) else Status.PRECISION) from None
 

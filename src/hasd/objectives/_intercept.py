@@ -31,6 +31,8 @@ LOOKS = 200
 """Values of c that are tried: halving an interval takes a hundred."""
 NEAR = 2.0**-6
 """Newton's step to the best c is so short at the end: the curvature, which changes by exp(step) at most, is known."""
+ROOM = 2.0**-40
+"""By so much, relative to 1 and the odds, the interval in which the best c lies is widened for rounding."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,10 +54,11 @@ class InterceptLoss(Loss):
     def __post_init__(self) -> None:
         """Refuse labels of one kind, for which no c is best."""
         y, weights = self.inner.y, self.inner.weights
-        balance = total(y) / y.shape[0] if weights is None else dot(weights, y)
-        if not abs(balance) < 1.0:
+        kinds = (0.5 + 0.5 * y, 0.5 - 0.5 * y)
+        above, below = (total(kind) if weights is None else dot(weights, kind) for kind in kinds)
+        if not (above > 0.0 and below > 0.0):
             raise ValueError("y must hold labels of both kinds where there is an intercept")
-        object.__setattr__(self, "odds", 2.0 * math.atanh(balance))
+        object.__setattr__(self, "odds", math.log(above / below))
 
     def settle(self, z: Vector) -> tuple[Vector, Expansion]:
         """z + c for the best c, and phi expanded there; its value is NaN where no c was found, as z is too large.
@@ -75,7 +78,8 @@ class InterceptLoss(Loss):
             step = -g / h if h > 0.0 else math.inf
             if not bracket and not abs(step) <= min(1.0, 0.5 * before):
                 low, high = extreme_entries(z)
-                bracket = [self.odds - high, self.odds - low]
+                room = ROOM * (1.0 + abs(self.odds))
+                bracket = [self.odds - high - room, self.odds - low + room]
             if bracket:
                 bracket[0 if g < 0.0 else 1] = c
                 if not (bracket[0] < c + step < bracket[1] and abs(step) <= 0.5 * before):
@@ -92,7 +96,8 @@ class InterceptLoss(Loss):
     @staticmethod
     def follow(expansion: Expansion, direction: Vector) -> float:
         """The derivative of the best c, where z moves along the direction."""
-        return -dot(expansion.rank_one, direction) / total(expansion.rank_one)
+        curvature = total(expansion.rank_one)
+        return -dot(expansion.rank_one, direction) / curvature if curvature > 0.0 else 0.0
 
     def expand(self, z: Vector) -> Expansion:
         """All three at the best c."""
@@ -140,5 +145,7 @@ class InterceptImages(LocalImages):
 
 def _settled(e: Expansion, g: float, h: float) -> Expansion:
     """The expansion of the loss at the best c, up to a step -g/h, as one of phi."""
+    if h == 0.0:  # all curvature underflowed, and with it the slope
+        return e._replace(rank_one=e.diagonal)
     slope = e.slope - (g / h * e.scale) * e.diagonal
     return e._replace(slope=slope, rank_one=e.diagonal / math.sqrt(h / e.scale))

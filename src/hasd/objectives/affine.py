@@ -197,8 +197,8 @@ class Affine(AffineObjective):
 
         A subclass with products of its own has another matrix than A: only images of its own know its Hessian.
         """
-        own = type(self)
-        return super().has_hessian and (own.forward is Affine.forward or own.images is not Affine.images)
+        products, images = (next(c for c in type(self).__mro__ if n in c.__dict__) for n in ("forward", "images"))
+        return super().has_hessian and issubclass(images, products)
 
     @property
     def model(self) -> Any:

@@ -166,7 +166,7 @@ def chebyshev(
     b : array_like
         A vector of length n.
     weights : array_like, optional
-        n numbers w_i, each between 1e-100 and 1e100, or 0 for a row that does not count.  Without them all are 1.
+        n numbers w_i, each between 1e-50 and 1e50, or 0 for a row that does not count.  Without them all are 1.
     relative : bool
         Whether to minimise the largest relative residual max_i |<a_i, x> - b_i|/|b_i|.  No b_i may then be 0, and no
         weights be given.

@@ -84,7 +84,7 @@ class Coordinates:
     def x(self, y: Vector) -> Vector:
         """The point of these coordinates; columns left out get 0."""
         x = np.zeros(self.A.shape[1])
-        x[self.kept] = scipy.linalg.solve_triangular(self.R, y) if self.orthonormal else y / self.R
+        x[self.kept] = scipy.linalg.solve_triangular(self.R, y, check_finite=False) if self.orthonormal else y / self.R
         return x
 
     def rows(self, which: Vector) -> Matrix:
@@ -121,7 +121,7 @@ class Coordinates:
         if not self.orthonormal:
             return lsmr(self.rows(np.arange(len(z))), z, atol=1e-8, btol=1e-8, maxiter=200)[0]
         pulled = (self.A.T @ (self.weights_of() * z).astype(self.A.dtype, copy=False))[self.kept].astype(np.float64)
-        return scipy.linalg.solve_triangular(self.R, pulled, trans=1) / len(z)
+        return scipy.linalg.solve_triangular(self.R, pulled, trans=1, check_finite=False) / len(z)
 
 
 def _from_squares(A: Matrix) -> Vector | None:

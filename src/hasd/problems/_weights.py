@@ -10,7 +10,7 @@ from .._math.arrays import largest_size, to_host
 from .._run.report import Result
 from ..objectives._operators import Matrix, Vector, as_data, is_sparse
 
-LEAST, MOST = 1e-100, 1e100
+LEAST, MOST = 1e-50, 1e50
 """Weights of a minimax fit beyond these are refused, so that rows times weights keep away from over- and underflow."""
 HUGE = 1e150
 """The squares of larger entries overflow."""
