@@ -29,6 +29,11 @@ help:
 	@echo "make test-dist  what make dist leaves, installed and tried outside the repository"
 	@echo "make clean     remove .venv, .venv-oldest and what was made"
 
+# Test processes run side by side: with a thread of BLAS for every core each, they would wait for one another.
+test test-all test-oldest test-kernels coverage soak: export OMP_NUM_THREADS := 1
+test test-all test-oldest test-kernels coverage soak: export OPENBLAS_NUM_THREADS := 1
+test test-all test-oldest test-kernels coverage soak: export MKL_NUM_THREADS := 1
+
 .venv/pyvenv.cfg:
 	$(PYTHON) -m venv .venv
 
@@ -72,7 +77,7 @@ bench: .venv/.with-bench
 	$(BIN)/python -m benchmarks
 
 soak: .venv/.with-unit
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/python -m benchmarks.rounding --minutes $(MINUTES)
+	$(BIN)/python -m benchmarks.rounding --minutes $(MINUTES)
 
 docs: .venv/.with-test
 	$(BIN)/python -m pytest -q --doctest-glob="*.md" -p no:cacheprovider README.md docs

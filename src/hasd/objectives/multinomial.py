@@ -198,8 +198,8 @@ class Multinomial(Affine):
     x is W, d x K, flattened: ``x.reshape(d, K)`` has a column for each class.  A product with A is one with all K
     columns at once.  With positive ``weights`` the mean is a weighted one; ``classes`` is K where labels may be
     missing.  With ``intercept=True`` it is f(W) = min over c of the same with <a_i, w_k> + c_k, a function of W alone,
-    in which c has no ridge; ``best_intercept(x)`` is that c; f is NaN where none is found, as it may be where entries of
-    A W are in the hundreds.  L_p <= (lambda_max(A^T A) max_i s_i/2 + ridge)
+    in which c has no ridge; ``best_intercept(x)`` is that c.  f is NaN where none is found, as may happen where A W has
+    entries in the hundreds.  L_p <= (lambda_max(A^T A) max_i s_i/2 + ridge)
     (dK)^{1-2/p} with the shares s_i = 1/n of the rows, or those of the weights.  A is an array, a SciPy sparse matrix
     or a LinearOperator; tensors become arrays.
 
