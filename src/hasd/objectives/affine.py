@@ -124,7 +124,9 @@ class Affine(AffineObjective):
             self.A = self._check_matrix(A, "A")
             self._AT = self.A.T  # a view of the same data, made once
             self.rows, self.dimension = self.A.shape
-        labelled = callable(loss)  # the class of a loss, or what makes one: labels come in the place of b
+        if isinstance(loss, type) and loss is not LogisticLoss:
+            refuse_what_is_no_loss(loss)
+        labelled = callable(loss)  # that class, or what makes a loss: labels come in the place of b
         model = b if self.A is None else self.A
         vector = None if b is None else as_data(b, self.rows, "y" if labelled else "b", model, "A")
         self.loss, self.b = (loss(vector), None) if callable(loss) else (loss, vector)
