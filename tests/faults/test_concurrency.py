@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import contextmanager
-from itertools import islice
+from itertools import islice, zip_longest
 from multiprocessing import get_context
 
 import numpy as np
@@ -111,9 +111,9 @@ def test_loops_that_take_turns_do_not_disturb_each_other(method):
     def loop(value: float) -> Iterator[bytes]:
         return (state.x.tobytes() for state in islice(hasd.iterate(f, np.full(runs.D, value), method=method), 8))
 
-    together = list(zip(loop(0.0), loop(1.0), strict=True))
-    assert [one for one, _ in together] == list(loop(0.0))
-    assert [two for _, two in together] == list(loop(1.0))
+    together = list(zip_longest(loop(0.0), loop(1.0)))  # one of them may end before the other
+    assert [one for one, _ in together if one is not None] == list(loop(0.0))
+    assert [two for _, two in together if two is not None] == list(loop(1.0))
 
 
 @pytest.mark.slow
