@@ -66,7 +66,7 @@ def standardised(load: Callable[..., Any]) -> Data:
 def synthetic(classes: int) -> Data:
     """5000 sparse rows of 2000 columns with 1% of entries, and classes with some noise."""
     rng = np.random.default_rng(0)
-    X = sp.random_array((5000, 2000), density=0.01, rng=rng, format="csr", data_sampler=rng.standard_normal)
+    X = sp.random_array((5000, 2000), density=0.01, random_state=rng, format="csr", data_sampler=rng.standard_normal)
     scores = X @ rng.standard_normal((2000, classes)) + 0.5 * rng.standard_normal((5000, classes))
     return Data(X, scores.argmax(axis=1))
 

@@ -39,7 +39,7 @@ def measure() -> dict[str, tuple[float, float]]:
     """For every price the seconds of one unit of it, and the price that is counted with."""
     rng = np.random.default_rng(0)
     A = rng.standard_normal((ROWS, COLUMNS))
-    S = scipy.sparse.random_array((ROWS, COLUMNS), density=DENSITY, rng=rng, format="csr")
+    S = scipy.sparse.random_array((ROWS, COLUMNS), density=DENSITY, random_state=rng, format="csr")
     x, z, weights = rng.standard_normal(COLUMNS), rng.standard_normal(ROWS), rng.random(ROWS)
     loss = hasd.objectives.Logistic(A, np.sign(z)).loss
     small = hasd.objectives.Logistic(A[:50, :5], np.sign(z[:50]))

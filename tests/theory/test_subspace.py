@@ -206,7 +206,7 @@ def test_auto_chooses_by_counted_cost_and_says_so():
         return rng.standard_normal((100, d))
 
     def thin(d):
-        return scipy.sparse.random_array((100, d), density=5.0 / d, rng=rng, format="csr")
+        return scipy.sparse.random_array((100, d), density=5.0 / d, random_state=rng, format="csr")
 
     operator = LinearOperator((100, 60), matvec=dense(60).dot, rmatvec=dense(60).T.dot, dtype=np.float64)
     labels = np.sign(rng.standard_normal(100))

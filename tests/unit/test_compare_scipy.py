@@ -52,7 +52,7 @@ def test_without_a_budget_the_answer_is_that_of_scipy(method):
     theirs = scipy.optimize.minimize(known.f.value_and_grad, known.x0, jac=True, method=method)
     np.testing.assert_array_equal(res.x, theirs.x)
     assert (res.fun, res.nit, res.message) == (theirs.fun, theirs.nit, theirs.message)
-    assert res.success == theirs.success is True and res.status == 0
+    assert res.success and theirs.success and res.status == 0
     assert res.nfev >= theirs.nfev and res.nprod == 2 * res.nfev
 
 
