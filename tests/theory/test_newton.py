@@ -255,7 +255,11 @@ def test_a_matrix_that_is_not_written_out_is_refused_by_name():
 def test_memory_beyond_A_is_a_few_matrices_of_the_size_of_the_hessian(sparse):
     n, d = 30_000, 200
     rng = np.random.default_rng(14)
-    A = scipy.sparse.random_array((n, d), density=0.05, random_state=rng, format="csr") if sparse else rng.random((n, d))
+    A = (
+        scipy.sparse.random_array((n, d), density=0.05, random_state=rng, format="csr")
+        if sparse
+        else rng.random((n, d))
+    )
     f = objectives.Logistic(A, np.sign(rng.standard_normal(n)), ridge=1e-3)
     tracemalloc.start()
     hasd.minimize(f, np.zeros(d), method="hasd-newton", maxiter=4, tol=0)
