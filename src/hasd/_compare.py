@@ -63,7 +63,7 @@ class Comparison:
         widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
         sides = ["<" if name in WORDS else ">" for name in kept]
         lines = ("  ".join(map("{:{}{}}".format, line, sides, widths)).rstrip() for line in cells)
-        return "\n".join([*lines, self._certified])
+        return "\n".join([*lines, self._bound_text])
 
     @property
     def best(self) -> float:
@@ -82,7 +82,7 @@ class Comparison:
         return max((res.lower for res in self._standing.values()), default=-math.inf)
 
     @property
-    def _refuted(self) -> list[Certificate]:
+    def _contradictions(self) -> list[Certificate]:
         """The certificates whose assumptions a run has shown to be wrong: its own run, or one with a lower value."""
         run = [res for res in self.results.values() if math.isfinite(res.fun)]
         least = min((res.certificate.upper for res in run), default=math.inf)
@@ -91,7 +91,7 @@ class Comparison:
     @property
     def _standing(self) -> dict[Any, Result]:
         """The runs whose assumptions do not imply any that is refuted."""
-        refuted = self._refuted
+        refuted = self._contradictions
         return {
             label: res
             for label, res in self.results.items()
@@ -99,13 +99,13 @@ class Comparison:
         }
 
     @property
-    def _certified(self) -> str:
+    def _bound_text(self) -> str:
         """What is certified, in a sentence."""
         for label, res in self._standing.items():
             if res.lower == self.lower > -math.inf:
                 assumed = res.certificate.assumes
                 return f"The minimum is at least {self.lower!r}, certified by {label} (assumed: {assumed})."
-        if self._refuted:
+        if self._contradictions:
             wrong = "a radius is too small, mu is too large, or the function is not convex"
             return f"Nothing is certified, because the runs contradict what they assume: {wrong}."
         return "Nothing is certified: that takes a method of hasd and radius= or mu=."

@@ -6,9 +6,9 @@ Algorithm.  d = -B_t grad f(x_t);  x_{t+1} = x_t + t d with Wolfe's conditions, 
             psi_{t+1} = psi_t + a [f(x_t) + <grad f(x_t), . - x_t> + (mu/2)||. - x_t||^2].
             B_t is the inverse of the Hessian A^T phi'' A + ridge I at an iterate, corrected by the pairs of the steps
             since then (`_curvature_pairs`).  A new Hessian is made when the steps since the last one have cost as much
-            as it does, by counted cost (`_costs`).  So a run takes at most about twice as long as if it had known from
-            the beginning whether Hessians pay: with few columns every step is Newton's, with many the first steps are
-            those of hasd-qn.
+            as it does, by counted cost (`_costs`).  So a run is charged at most about twice what it would be if it
+            had known from the beginning whether Hessians pay: with few columns every step is Newton's, with many the
+            first steps are those of hasd-qn.
 Sharp       A smoothed maximum phi_alpha(z) = alpha log sum_i exp(z_i/alpha) with a small alpha bends so sharply that no
 maxima.     Hessian is good for more than a short step.  So the run begins with a larger alpha, for which Newton's step
             moves the rows that count by no more than two alphas, and halves it after every such step.  With the weights

@@ -74,7 +74,7 @@ class InterceptLoss(Loss):
             if not math.isfinite(e.value):
                 return there, e
             if abs(g) <= NEAR * h and g * g <= EPS * e.value * h:
-                return there, _settled(e, g, h)
+                return there, _expand_at_best(e, g, h)
             step = -g / h if h > 0.0 else math.inf
             if not bracket and not abs(step) <= min(1.0, 0.5 * before):
                 low, high = extreme_entries(z)
@@ -143,7 +143,7 @@ class InterceptImages(LocalImages):
         return there, dot(there.expansion.slope, direction)
 
 
-def _settled(e: Expansion, g: float, h: float) -> Expansion:
+def _expand_at_best(e: Expansion, g: float, h: float) -> Expansion:
     """The expansion of the loss at the best c, up to a step -g/h, as one of phi."""
     if h == 0.0:  # all curvature underflowed, and with it the slope
         return e._replace(rank_one=e.diagonal)

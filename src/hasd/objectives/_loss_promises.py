@@ -133,12 +133,12 @@ def check_curvature(probe: Probe) -> None:
             bend = float(_times(probe.loss, z, d) @ d)
             if not bend >= -SAFE * EPS * size:
                 probe.refuse(".expand must give a second derivative without negative curvature", z, f"it is {bend:.9g}")
-            there = next((one for one in _moved(probe, z, d) if _is_sharp(here, one, size)), None)
+            there = next((one for one in _answers_nearby(probe, z, d) if _is_sharp(here, one, size)), None)
             if there is not None:
                 _check_curvature_between(probe, here, there)
 
 
-def _moved(probe: Probe, z: Vector, d: Vector) -> Iterator[Answer]:
+def _answers_nearby(probe: Probe, z: Vector, d: Vector) -> Iterator[Answer]:
     """The answers along d after short steps, the shortest first."""
     return (probe.answer(z + h * d) for h in sorted(probe.steps(z))[:2])
 

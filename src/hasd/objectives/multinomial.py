@@ -120,14 +120,14 @@ class MultinomialLoss(Loss):
                 bent = e.probabilities * (c[:, None] - c @ e.probabilities)
                 return z, e._replace(slope=e.slope + (e.shares * bent).ravel(), inverse=inverse)
             t = min(1.0, FAR / length)
-            there, found = self._moved(z, t * c)
+            there, found = self._add_intercepts(z, t * c)
             while not found.value <= e.value and t * length > NEAR:
                 t *= 0.5
-                there, found = self._moved(z, t * c)
+                there, found = self._add_intercepts(z, t * c)
             z, e = there, found
         return z, e._replace(value=math.nan)
 
-    def _moved(self, z: Vector, c: Vector) -> tuple[Vector, ClassExpansion]:
+    def _add_intercepts(self, z: Vector, c: Vector) -> tuple[Vector, ClassExpansion]:
         """z with intercepts added, and the loss there."""
         there = (z.reshape(len(c), -1) + c[:, None]).ravel()
         return there, self._expand(there)
