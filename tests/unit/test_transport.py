@@ -5,6 +5,7 @@ import pytest
 from scipy.optimize import approx_fprime
 
 import hasd
+from hasd._math.doubt import Sizes
 from hasd.objectives import EntropicTransport
 
 
@@ -47,3 +48,38 @@ def test_a_tiny_reg_does_not_overflow():
 def test_bad_marginals_are_refused(a, message):
     with pytest.raises(ValueError, match=message):
         EntropicTransport(np.ones((2, 2)), a, [0.5, 0.5], 0.1)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("reg", [1.0, 0.05, 1e-4])
+def test_settle_gives_value_and_gradient_where_one_potential_is_best(reg, dtype):
+    f, x = problem(reg)
+    there, value, g = f.settle(x.astype(dtype))
+    assert there.dtype == g.dtype == dtype and f.nprod == 1
+    np.testing.assert_array_equal(there[:7], x.astype(dtype)[:7])
+    exact, gradient = f.value_and_grad(there.astype(float))
+    size = float(np.linalg.norm(there))
+    doubt = f.doubt(Sizes(value, float(np.linalg.norm(g)), size, float(np.abs(there).max()), 12, np.finfo(dtype).eps))
+    assert abs(value - exact) <= 2 * doubt.value
+    assert np.linalg.norm(g - gradient) <= 2 * doubt.true
+    assert exact <= f(x.astype(dtype)) + 2 * doubt.value
+    for step in np.random.default_rng(1).standard_normal((20, 5)):  # no other v is better
+        assert f(there + np.concatenate((np.zeros(7), reg * step))) >= exact - 2 * doubt.value
+
+
+@pytest.mark.parametrize("reg", [0.05, 0.01])
+def test_hasd_qn_settles_one_potential_and_certifies_the_answer(reg):
+    f, _ = problem(reg, n=30, m=20)
+    best = hasd.minimize(f, np.zeros(50), method="hasd", p=np.inf, tol=1e-11, maxiter=20000)
+    away = np.linalg.norm(best.x)
+    res = hasd.minimize(f, np.zeros(50), method="hasd-qn", tol=1e-8, radius=1.01 * away)
+    box = hasd.minimize(f.value_and_grad, np.zeros(50), jac=True, method="hasd-qn", tol=1e-8)
+    assert res.success and box.success and res.nfev < box.nfev
+    assert -1e-12 <= res.fun - best.fun <= res.gap
+    assert np.all(res.trace["lower"] <= best.fun + 1e-12)
+
+
+def test_a_start_that_settles_at_a_minimiser_is_the_answer():
+    f = EntropicTransport(np.array([[0.3, 0.7]]), [1.0], [0.5, 0.5], 0.1)
+    res = hasd.minimize(f, np.ones(3), method="hasd-qn")
+    assert res.success and not res.jac.any() and res.nfev == 2

@@ -37,6 +37,7 @@ class ObjectiveTraits(NamedTuple):
     bounded_below: bool = False  # it is known to have a lower bound, so that it can only seem to fall without end
     note: str = ""  # what the user should be told
     sharpen: Callable[..., Any] | None = None  # value, gradient and their doubt with less rounding
+    settle: Callable[..., Any] | None = None  # x -> a point with the best values of some variables, f and g there
 
 
 def traits_of_method(method: Any) -> MethodTraits:
@@ -52,7 +53,7 @@ def traits_of_objective(objective: Any) -> ObjectiveTraits:
     """What it declares; a black box (None) declares nothing."""
     known = {
         name: getattr(objective, name)
-        for name in ("has_hessian", "bounded_below", "note", "sharpen")
+        for name in ("has_hessian", "bounded_below", "note", "sharpen", "settle")
         if hasattr(objective, name)
     }
     images = hasattr(objective, "images") and getattr(objective, "has_curvature", True)

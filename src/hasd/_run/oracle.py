@@ -62,7 +62,16 @@ class Oracle:
         """f and g at x, counted against the budget."""
         if self.maxfun < math.inf or self.deadline < math.inf:
             self._check_budget(x)
-        e = self.evaluation(x, *self.source.value_and_grad(x, self.deadline))
+        return self._take_in(self.evaluation(x, *self.source.value_and_grad(x, self.deadline)))
+
+    def settle(self, x: Array) -> Evaluation:
+        """The same at the point that the objective offers in place of x: some of its variables at their best values."""
+        if self.maxfun < math.inf or self.deadline < math.inf:
+            self._check_budget(x)
+        return self._take_in(self.evaluation(*self.source.settle(x, self.deadline)))
+
+    def _take_in(self, e: Evaluation) -> Evaluation:
+        """The evaluation, after its part in what the oracle knows."""
         if e.f == -math.inf:
             raise Stop(Status.UNBOUNDED)
         if e.finite and (self.best is None or e.f < self.best.f):

@@ -37,6 +37,10 @@ class Source(Protocol):
         """f(x) and grad f(x); where that takes several evaluations, none begins after the deadline."""
         ...
 
+    def settle(self, x: Array, deadline: float = math.inf) -> tuple[Array, float, Array]:
+        """A point at least as good as x that costs no more, with f and grad f there; x itself where none is known."""
+        return (x, *self.value_and_grad(x, deadline))
+
     def charge(self) -> None:
         """Count one evaluation of both without making it."""
         ...
@@ -219,3 +223,11 @@ class ObjectiveSource(CountingSource):
         """f(x) and grad f(x), in one evaluation."""
         self.charge()
         return self.objective.value_and_grad(x)
+
+    def settle(self, x: Array, deadline: float = math.inf) -> tuple[Array, float, Array]:
+        """The point that the objective offers in place of x, with f and grad f there, in one evaluation."""
+        settle = traits_of_objective(self.objective).settle
+        if settle is None:
+            return super().settle(x, deadline)
+        self.charge()
+        return settle(x)

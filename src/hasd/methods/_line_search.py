@@ -46,8 +46,8 @@ class BlackBoxLine:
         return 1.0
 
     def look(self, t: float) -> Look:
-        """One evaluation."""
-        e = self.problem.oracle.evaluate(self.x + t * self.d)
+        """One evaluation.  Variables that the objective settles have no slope there, so they may be anywhere."""
+        e = self.problem.oracle.settle(self.x + t * self.d)
         return Look(t, e.f, dot(e.g, self.d) if e.finite else math.nan, e)
 
     def take(self, look: Look) -> tuple[Evaluation, Point | None]:

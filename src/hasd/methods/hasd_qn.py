@@ -6,6 +6,9 @@ Algorithm.  d = -H_t grad f(x_t), H_t the inverse Hessian of limited memory (fro
             psi_{t+1} = psi_t + a [f(x_t) + <grad f(x_t), . - x_t> + (mu/2)||. - x_t||^2]  (the cut at y = x_t).
             On a black box a look along d is an evaluation; on an affine objective d has one image and every look is
             a pass over n, so the first is at Newton's step, the search is closer and an iteration costs two products.
+            Where the objective knows the best values of some variables for given others (`settle`: one of the two
+            potentials of a transport dual), every look takes them: their gradient is 0 there, so this is the same
+            method on f minimised over them.
 Guarantee.  f(x_t) never increases, and A_t f(x_t) <= min psi_t: f(x_T) - f* <= R^2/(2 A_T), known after the run.  No
             rate is claimed for the step itself beyond Liu & Nocedal's linear one for strongly convex f.
 Reference.  Liu & Nocedal (1989), Byrd, Nocedal & Schnabel (1994) for H; AGMsDR (Nesterov et al. 2020) for the root.
@@ -71,9 +74,12 @@ class HASDQN(ImageMethod):
     def step(self, problem: Problem, state: State) -> QNState:
         """One iteration along the quasi-Newton direction; where that fails, along the negative gradient."""
         assert isinstance(state, QNState)
-        e = state.at
         if falls_endlessly(state):
             raise Stop(Status.UNBOUNDED)
+        is_unsettled = state.iteration == 0 and problem.traits.settle is not None
+        e = problem.oracle.settle(state.x) if is_unsettled else state.at
+        if e.norm2 == 0.0:  # settled, x_0 is a minimiser
+            return advance(problem, state, e, state.estimate, 1)
         for pairs in (state.pairs, NO_PAIRS) if state.pairs else (NO_PAIRS,):
             d = -pairs.times(e.g) if pairs else e.g / -e.norm2  # of length 1, so that no square of ||g|| is taken
             slope = dot(e.g, d)
