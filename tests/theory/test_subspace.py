@@ -202,22 +202,26 @@ def test_every_kind_of_matrix_leads_to_the_same_minimiser(method, kind):
 def test_auto_chooses_by_counted_cost_and_says_so():
     rng = np.random.default_rng(12)
 
-    def dense(d):
-        return rng.standard_normal((100, d))
+    def dense(d, n=100):
+        return rng.standard_normal((n, d))
 
-    def thin(d):
-        return scipy.sparse.random_array((100, d), density=5.0 / d, random_state=rng, format="csr")
+    def thin(d, n=100):
+        return scipy.sparse.random_array((n, d), density=5.0 / d, random_state=rng, format="csr")
 
     operator = LinearOperator((100, 60), matvec=dense(60).dot, rmatvec=dense(60).T.dot, dtype=np.float64)
-    labels = np.sign(rng.standard_normal(100))
+    labels, many = np.sign(rng.standard_normal(100)), np.sign(rng.standard_normal(5000))
     chosen = [
         (objectives.LogSumExp(dense(60), ridge=0.1), "hasd-newton"),
         (objectives.LogSumExp(thin(60), ridge=0.1), "hasd-newton"),
         (objectives.LogSumExp(dense(300), ridge=0.1), "hasd-subspace"),
         (objectives.SymmetricSoftmax(dense(300)), "hasd-newton"),
         (objectives.Logistic(dense(300), labels, ridge=0.1), "hasd-newton"),
-        (objectives.Logistic(dense(1200), labels, ridge=0.1), "hasd-subspace"),
-        (objectives.Logistic(thin(1200), labels, ridge=0.1), "hasd-qn"),
+        (objectives.LogSumExp(dense(1200), ridge=0.1), "hasd-subspace"),
+        (objectives.LogSumExp(thin(1200, 50000), ridge=0.1), "hasd-qn"),
+        (objectives.SymmetricSoftmax(dense(1200, 5000)), "hasd-qn"),
+        (objectives.Logistic(dense(1200, 5000), many, ridge=0.1), "hasd-qn"),
+        (objectives.Logistic(thin(60000), labels, ridge=0.1), "hasd-subspace"),
+        (objectives.Logistic(thin(1200, 5000), many, ridge=0.1), "hasd-qn"),
         (objectives.LogSumExp(operator, ridge=0.1), "hasd-subspace"),
         (objectives.LeastSquares(dense(60), labels), "hasd-newton"),
         (objectives.LeastSquares(dense(1200), labels), "hasd-cg"),

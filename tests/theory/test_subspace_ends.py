@@ -1,13 +1,9 @@
-"""How hasd-subspace ends: with the gradient of its last point, without false alarms; how its search halves brackets."""
-
-import math
+"""How hasd-subspace ends: with the gradient of its last point, without false alarms."""
 
 import numpy as np
 import pytest
 
 import hasd
-from hasd.methods._line_search import Look
-from hasd.methods._span_newton import _point_between
 from hasd.objectives import LeastSquares, LogSumExp, Quadratic
 
 
@@ -26,17 +22,3 @@ def test_singular_quadratics_that_are_bounded_end_in_success():
         A = rng.standard_normal((10, 1)) @ rng.standard_normal((1, 4))
         f = LeastSquares(A, rng.standard_normal(10))
         assert hasd.minimize(f, rng.standard_normal(4), method="hasd-subspace", tol=1e-6).success
-
-
-def test_a_bracket_that_was_halved_has_shrunk_enough_however_its_ends_are_rounded():
-    """Mutation: to ask for a half or less, which rounding decides, and with it where the run goes from there."""
-    rng = np.random.default_rng(0)
-    for start, end in np.sort(rng.uniform(0.1, 1.0, (200, 2))).tolist():
-        low, high = Look(start, 0.0, -1.0, None), Look(end, 0.0, 1.0, None)
-        t, width = _point_between(low, high, 1.5 * (end - start), math.nan)
-        middle = Look(t, 0.0, 1.0, None)
-        assert t == 0.5 * (start + end)
-        newton = start + 0.3 * (t - start)
-        assert _point_between(low, middle, width, newton)[0] == newton
-        newton = t + 0.3 * (end - t)
-        assert _point_between(middle, high, width, newton)[0] == newton

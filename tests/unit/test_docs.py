@@ -173,7 +173,9 @@ def test_figure_products_shows_the_methods_with_curvature_ahead(figure):
 def test_figure_decision_follows_auto(figure):
     registry = importlib.import_module("hasd.methods")
     questions = str(figure("decision")["QUESTIONS"])
-    assert f"{registry.CHEAP_ROW} entries" in questions and f"{registry.NEWTON} variables" in questions
+    assert f"{registry.NEWTON} variables" in questions
+    for name in ("hasd", "hasd-newton", "hasd-cg", "hasd-subspace"):
+        assert f"takes {name}'" in questions
 
 
 def test_docstrings_become_clean_text(monkeypatch):

@@ -10,6 +10,7 @@ from typing import Any
 from .._checks import parameters, unknown_name_message
 from .._run.capabilities import traits_of_objective
 from .._run.problem import Method
+from ._costs import Costs
 from .agd import AGD
 from .estimate_sequence import EstimateSequence
 from .hasd import HASDMethod
@@ -41,42 +42,59 @@ REGISTRY: dict[str, Callable[..., Method]] = {
 
 DECLARATIONS = ("name", "default_p", "needs_mu", "needs_images", "needs_hessian")
 """What a method's class says of the method, and no user sets."""
-NEWTON, NEWTON_RIDGE = 1000, 256
-"""Columns up to which a Hessian is worth thinking of; the second for a smoothed maximum with a ridge."""
-CHEAP_ROW = 48
-"""With fewer entries a row than this, a product with A costs no more than a pass over the subspace's images."""
+NEWTON = 1000
+"""Columns up to which a Hessian is thought of: it takes memory for three square matrices of that size."""
+SAVED, SAVED_SOFT = 64.0, 4.0
+"""Steps of limited memory that a Hessian is taken to save; the second for a smoothed maximum with a ridge."""
+SHORTER, SHORTER_SOFT = 1.05, 3.0
+"""How many times fewer iterations the subspace method takes than `hasd-qn`; the second as above."""
 
 
 def choose(objective: Any) -> tuple[str, str]:
     """The method that "auto" stands for, by counted cost, and why.
 
-    With few columns Hessians pay sooner or later, and `hasd-newton` finds out when.  A smoothed maximum without a ridge
-    has more than d rows that count at its minimiser, so its curvature fills the space; with a ridge a few rows may be
-    all that counts, and a subspace holds them.  With many columns, a step of the subspace method handles some dozens of
-    vectors of length n beside its two products with A: it pays where a row of A has more entries than that.
+    With few columns Hessians pay sooner or later, and `hasd-newton` finds out when.  With many, `hasd-subspace` takes
+    fewer iterations than `hasd-qn`, and each costs more, by Newton steps in the coordinates of its span.  What either
+    saves depends on f.  A smoothed maximum with a ridge may be ruled by a few rows: a subspace holds those, and their
+    curvature changes from one iterate to the next.  Without a ridge more than d rows count at its minimiser.
     """
     traits = traits_of_objective(objective)
     if not traits.has_images and hasattr(objective, "loss"):
         return "hasd-qn", "the loss has no second derivative"
+    if traits.settle is not None:
+        return "hasd-qn", "some of its variables have known best values for given others"
     if not traits.has_images:
         return "hasd-qn", "the function is a Python callable of unknown structure"
-    images, d, cost = objective.images(), objective.dimension, objective.row_cost
-    if traits.has_hessian and d <= _most_columns(objective, images):
+    images, d = objective.images(), objective.dimension
+    costs = None if d is None else Costs.of(objective)
+    if costs is not None and traits.has_hessian and d <= NEWTON and _is_hessian_cheap(objective, images, costs):
         return "hasd-newton", f"the Hessian of a function of {d} variables costs little"
     if images.constant:
         return "hasd-cg", "the function is quadratic"
-    if cost >= CHEAP_ROW:
-        return "hasd-subspace", f"products with A are the main cost: {cost:.3g} entries a row"
-    return "hasd-qn", f"products with A are cheap: {cost:.3g} entries a row"
+    entries = f"{objective.row_cost:.3g} entries a row"
+    if costs is not None and _is_span_cheap(objective, costs):
+        return "hasd-subspace", f"products with A are the main cost: {entries}"
+    return "hasd-qn", f"products with A are cheap, or no subspace would save many: {entries}"
 
 
-def _most_columns(objective: Any, images: Any) -> int:
-    """Columns up to which Newton's method is worth trying; 0 where a sharp maximum cannot be softened."""
-    if math.isinf(getattr(getattr(objective, "loss", None), "width", math.inf)):
-        return NEWTON
-    if math.isinf(images.width):
-        return 0
-    return NEWTON_RIDGE if objective.ridge > 0.0 else NEWTON
+def _is_maximum(objective: Any) -> bool:
+    """Whether the loss is a smoothed maximum."""
+    return math.isfinite(getattr(getattr(objective, "loss", None), "width", math.inf))
+
+
+def _is_hessian_cheap(objective: Any, images: Any, costs: Costs) -> bool:
+    """Whether a Hessian costs no more than the steps that it saves; not where a sharp maximum cannot be softened."""
+    if _is_maximum(objective) and math.isinf(images.width):
+        return False
+    saved = SAVED_SOFT if _is_maximum(objective) and objective.ridge > 0.0 else SAVED
+    return costs.hessian() <= saved * costs.step(0)
+
+
+def _is_span_cheap(objective: Any, costs: Costs) -> bool:
+    """Whether an iteration in a span, half full, with two looks for its Newton step, costs no more than it saves."""
+    k = HASDSubspace().capacity(costs.columns) // 2
+    shorter = SHORTER_SOFT if _is_maximum(objective) and objective.ridge > 0.0 else SHORTER
+    return costs.step(k) + costs.span_step(k, looks=2) <= shorter * costs.step(2 * HASDQN().memory)
 
 
 def method_names() -> list[str]:

@@ -61,6 +61,11 @@ class Costs:
         """A step along one direction, made of so many vectors: two products, a look, and what Python needs."""
         return 2.0 * self.product + PASS * self.rows + 2.0 * directions * self.columns + OVERHEAD
 
+    def span_step(self, directions: int, looks: int) -> float:
+        """A Newton step in the coordinates of so many directions, whose images are known."""
+        n, k = self.rows, directions
+        return n * (GRAM * 0.5 * k * k + 2.0 * k + PASS * looks) + 0.25 * OVERHEAD
+
     def hessian(self, rows: int | None = None) -> float:
         """A^T D A with so many rows (None: all) that count, and its factor."""
         n, d = self.rows if rows is None else rows, float(self.columns)

@@ -40,6 +40,7 @@ class BlackBoxLine:
     x: Array
     d: Array
     flat: ClassVar[float] = 0.9  # Wolfe's second constant: |slope| <= flat |slope at 0|
+    is_newton: ClassVar[bool] = False
 
     def first_length(self, slope: float) -> float:
         """Where to look first, slope being the derivative at 0: at the step's own length, as nothing else is known."""
@@ -57,12 +58,17 @@ class BlackBoxLine:
 
 @dataclass
 class Ray:
-    """The images z + t A d of a half-line: a pass over n for every look."""
+    """The images z + t A d of a half-line: a pass over n for every look.
+
+    The half-line along a Newton step.  Where f still falls at its end, it is taken: the next one knows how to go on.
+    """
 
     images: Images
     point: Point  # phi expanded at z
     image: Image  # A d
     bowl: tuple[float, float, float]  # <x, x>, <x, d> and <d, d>, each times the ridge
+    flat: ClassVar[float] = 0.3
+    is_newton: ClassVar[bool] = True
 
     def look(self, t: float) -> Look:
         """What is at t."""
@@ -80,6 +86,7 @@ class ImageLine(Ray):
     """One product for the direction, a pass over n for every look, one product for the gradient at the end."""
 
     flat = 0.5
+    is_newton = False
 
     def __init__(self, problem: Problem, e: Evaluation, d: Array, point: Point, images: Images | None = None):
         """The line from e, whose image the point is; images: those of a softer loss, if that is searched."""
@@ -115,10 +122,11 @@ def refresh_image(problem: Problem, state: S) -> S:
 
 
 Line = BlackBoxLine | ImageLine
+"""Those that a method searches along in the space of x."""
 
 
 def wolfe(
-    line: Line, f0: float, slope0: float, t: float, eps: float, faint: Callable[[], float] = lambda: 0.0
+    line: Line | Ray, f0: float, slope0: float, t: float, eps: float, faint: Callable[[], float] = lambda: 0.0
 ) -> tuple[Look | None, int]:
     """A look that meets Wolfe's conditions, or the best one that decreases f; None where none does.  And the trials.
 
@@ -138,7 +146,7 @@ def wolfe(
             flat = abs(look.slope) <= -line.flat * slope0
             # At rounding level the slope decides (Hager & Zhang's approximate condition).
             decreased = look.f <= f0 + ARMIJO * t * slope0 + (rounding(f0, look.f, eps=eps) if flat else 0.0)
-            if decreased and flat:
+            if decreased and (flat or (line.is_newton and high is None and look.slope < 0.0)):
                 return look, trials
             if look.f < f0 and (best is None or look.f < best.f):
                 best = look

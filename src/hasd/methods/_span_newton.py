@@ -2,7 +2,7 @@
 
 f(x + S c) = phi(z + W c) + (mu/2) ||x + S c||^2 with S orthonormal: a step costs passes over n, no product with A.  The
 Newton direction is damped by a multiple of the gradient's norm (curvature can vanish far from the optimum), and the
-step along it is found by a search on the derivative, which is exact enough where phi bends sharply.
+step along it is found by the line search of all methods that keep images.
 """
 
 from __future__ import annotations
@@ -14,33 +14,28 @@ import numpy as np
 from scipy.linalg.lapack import dposv
 
 from .._math.arrays import Array
-from .._math.estimate import rounding
+from .._math.doubt import EPS
 from .._math.geometry import dot, norm2
 from .._run.status import Status, Stop
 from ..objectives._images import Basis, Images, Point, Small
-from ._line_search import Look, Ray
+from ._costs import Costs
+from ._line_search import Look, Ray, wolfe
 from ._span import Span
 
 FLOOR = 1e-12
 """Curvature below this part of the largest is rounding."""
 SHORT, LONG = 0.2, 0.7
 """Steps shorter than SHORT raise the damping, steps longer than LONG lower it."""
-FLAT = 0.3
-"""A step is taken once the derivative along it has fallen to this part of the first."""
-LOOKS = 20
-"""Points looked at along a direction before the best one is taken."""
 SOLVED, BEGUN = 0.1, 0.6
 """The share of its first size to which the gradient in the span must fall: SOLVED, or BEGUN in a span that grows to
 the whole space, where no direction is ever dropped and it pays to widen the span first."""
 FAR = 16.0
 """The first look is at most so many times the size of z away: without curvature Newton's step is far too long."""
+SPARE = 16.0
+"""Steps in a span may cost as much as so many iterations cost without them.  Measured: a limit of 4 takes 15% more
+products in as much time, and without a limit the sharpest maxima take longer."""
 ENDLESS = 1e9
 """How far to look, in sizes of z, where the curvature has vanished, to see whether f falls without end."""
-MOST = 40
-"""Points looked at before a direction is given up."""
-SLOW = 0.505
-"""A bracket that keeps more than this part of its width shrinks too slowly.  Halving is fast enough: a little above a
-half, so that rounding does not decide whether a halved bracket counts as slow."""
 
 
 class Place(NamedTuple):
@@ -76,14 +71,27 @@ class Ridge(NamedTuple):
         return self.mu * (self.along + c)
 
 
-def minimise(images: Images, span: Span, place: Place, ridge: Ridge, gradient: Small, most: int, faint: float) -> Place:
-    """At most `most` Newton steps, until the gradient in these coordinates, given at first, has fallen enough.
+class Effort(NamedTuple):
+    """What may be spent in one span."""
+
+    steps: int  # Newton steps, at most
+    costs: Costs  # by which they are counted
+
+    def is_over(self, spent: float) -> bool:
+        """Whether steps that have cost so much are enough: products with A would have served as well."""
+        return spent >= SPARE * self.costs.step(0)
+
+
+def minimise(
+    images: Images, span: Span, place: Place, ridge: Ridge, gradient: Small, effort: Effort, faint: float
+) -> Place:
+    """Newton steps until the gradient in these coordinates, given at first, has fallen enough, or the effort is over.
 
     A slope along a unit vector that is not steeper than `faint` does not show that f falls without end.
     """
-    W, size = span.W, norm2(gradient)
+    W, size, spent = span.W, norm2(gradient), 0.0
     enough = (BEGUN if span.grows else SOLVED) * size
-    for steps in range(most):
+    for steps in range(effort.steps):
         if steps > 0:
             gradient = images.slopes(W, place.point) + ridge.gradient(place.c)
             size = norm2(gradient)
@@ -96,10 +104,17 @@ def minimise(images: Images, span: Span, place: Place, ridge: Ridge, gradient: S
         if not slope < 0.0:
             break
         ray = Ray(images, place.point, images.expand(W, step), ridge.bowl(place.c, step))
-        whole = place.damping == 0.0 or not H.any()
-        best = search(ray, place.f, slope, whole, faint * norm2(step))
-        place = _take(place, best, step, float(H.diagonal().max(initial=0.0)) / size)
-        if best is None:
+        reach = images.reach(place.point, ray.image)
+        look, looks = wolfe(ray, place.f, slope, min(1.0, FAR * reach), EPS)
+        top = float(H.diagonal().max(initial=0.0)) / size
+        if look is None:
+            return place._replace(damping=max(16.0 * place.damping, 1e-6 * top))
+        is_steady = look.slope < 0.5 * slope and (look.t < 1.0 or place.damping == 0.0 or top == 0.0)
+        if is_steady and -slope > faint * norm2(step):
+            _refuse_endless(ray, reach, look.t)
+        place = _take(place, look, step, top)
+        spent += effort.costs.span_step(span.k, looks)
+        if effort.is_over(spent):
             break
     return place
 
@@ -115,61 +130,17 @@ def direction(H: Small, gradient: Small, damping: float) -> Small:
     return step if failed == 0 else -gradient / top
 
 
-def search(ray: Ray, f: float, slope: float, whole: bool, faint: float) -> Look | None:
-    """A point along the step where f has fallen and its derivative is small, or the step's whole length where f still
-    falls there: the next Newton step knows better how to go on.  None where f does not fall.
-
-    f and slope are those at 0.  Where f falls steadily along a step that the curvature did not shorten (it is `whole`,
-    or f was looked at before its end), f is looked at far ahead: where it still falls there, no minimum is in reach.
-    """
-    reach = ray.images.reach(ray.point, ray.image)
-    low, high, best, width = Look(0.0, f, slope, None), None, None, math.inf
-    t = min(1.0, FAR * reach)
-    for looks in range(1, MOST + 1):
-        look = ray.look(t)
-        flat = abs(look.slope) <= FLAT * -slope
-        lowest = look.f < (f if best is None else best.f)
-        # At rounding level the slope decides, not the last digits of f.
-        if lowest or (flat and look.f <= f + rounding(f, look.f)):
-            best = look
-        if best is not None and (looks >= LOOKS or (flat and best is look)):
-            break
-        if not look.slope < 0.0:
-            high = look._replace(found=None)  # the ends of a bracket need no vectors
-        elif high is not None:
-            low = look._replace(found=None)
-        else:
-            if look.slope < 0.5 * slope and (whole or t < 1.0) and -slope > faint:
-                ahead = ENDLESS * (reach if math.isfinite(reach) else t)
-                if ray.images.move(ray.point, ray.image, ahead)[1] < 0.0:
-                    raise Stop(Status.UNBOUNDED)
-            break
-        if high.t - low.t <= 1e-14 * high.t:
-            break
-        bend = ray.bend(look.found)
-        t, width = _point_between(low, high, width, t - look.slope / bend if bend > 0.0 else math.nan)
-    return best
+def _refuse_endless(ray: Ray, reach: float, t: float) -> None:
+    """Stop where f, which fell steadily up to t along a step that no curvature shortened, falls far ahead as well."""
+    if ray.images.move(ray.point, ray.image, ENDLESS * (reach if math.isfinite(reach) else t))[1] < 0.0:
+        raise Stop(Status.UNBOUNDED)
 
 
-def _take(place: Place, best: Look | None, step: Small, top: float) -> Place:
-    """The place after the best look; where there is none, the same place with more damping."""
+def _take(place: Place, look: Look, step: Small, top: float) -> Place:
+    """The place that was looked at, and the damping after a step of t times Newton's."""
     damping = place.damping
-    if best is None:
-        return place._replace(damping=max(16.0 * damping, 1e-6 * top))
-    if best.t < SHORT:
+    if look.t < SHORT:
         damping = max(4.0 * damping, 1e-4 * top)
-    elif best.t > LONG:
+    elif look.t > LONG:
         damping = 0.25 * damping if damping > 1e-9 * top else 0.0
-    return Place(place.c + best.t * step, best.found, best.f, damping)
-
-
-def _point_between(low: Look, high: Look, width: float, newton: float) -> tuple[float, float]:
-    """The next t in a bracket: Newton's, the secant's, or the middle where the bracket shrinks too slowly."""
-    gap = high.t - low.t
-    t = newton
-    if not low.t + 0.01 * gap < t < high.t - 0.01 * gap:
-        finite = math.isfinite(high.slope)
-        t = low.t - low.slope * gap / (high.slope - low.slope) if finite else math.nan
-    if not math.isfinite(t) or gap > SLOW * width:
-        t = 0.5 * (low.t + high.t) if low.t > 0.0 else 0.1 * high.t
-    return min(max(t, low.t + 0.01 * gap), high.t - 0.01 * gap), gap
+    return Place(place.c + look.t * step, look.found, look.f, damping)

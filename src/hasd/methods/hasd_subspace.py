@@ -38,9 +38,10 @@ from .._checks import check_whole
 from .._math.estimate import Estimate
 from .._math.geometry import dot, norm2
 from ..objectives._images import Images, Small
+from ._costs import Costs
 from ._line_search import evaluate_image
 from ._span import Span
-from ._span_newton import Place, Ridge, minimise
+from ._span_newton import Effort, Place, Ridge, minimise
 from .base import Evaluation, ImageMethod, ImageState, Problem, State, Status, Stop, add_cut, advance, first_state
 
 WHOLE, LEAST, MOST = 128, 16, 64
@@ -112,8 +113,9 @@ class HASDSubspace(ImageMethod):
         slopes = images.slopes(span.W, state.point) + ridge.gradient(place.c)
         if state.age == 0 or norm2(h - slopes[: h.size]) <= DISAGREE * e.norm2:
             faint = math.inf if problem.bounded_below or ridge.mu > 0.0 else e.dg()
+            effort = Effort(self.inner, Costs.of(problem.objective))
             try:
-                place = minimise(images, span, place, ridge, slopes, self.inner, faint)
+                place = minimise(images, span, place, ridge, slopes, effort, faint)
                 if state.age == 0 and place.point is state.point:
                     raise Stop(Status.PRECISION)
             except Stop:
