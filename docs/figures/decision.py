@@ -12,7 +12,10 @@ QUESTIONS = [
     ("Do you know L in some norm, and\nis the rate to be guaranteed?", "minimize(…, p=p, L=L)\ntakes hasd"),
     ("Is f(x) = φ(Ax − b) + ridge, in\n1000 variables or fewer?", "minimize(f, x0)\ntakes hasd-newton"),
     ("Is f quadratic?", "minimize(f, x0)\ntakes hasd-cg"),
-    ("Is f(x) = φ(Ax − b) + ridge, and does\na subspace save more than it costs?", "minimize(f, x0)\ntakes hasd-subspace"),
+    (
+        "Is f(x) = φ(Ax − b) + ridge, and does\na subspace save more than it costs?",
+        "minimize(f, x0)\ntakes hasd-subspace",
+    ),
 ]
 OTHERWISE = "minimize(f, x0, jac=…)\ntakes hasd-qn"
 STEP, LEFT, RIGHT, WIDTH, HEIGHT = 1.25, 0.0, 5.2, 3.7, 0.8
