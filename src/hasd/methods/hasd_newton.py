@@ -11,7 +11,8 @@ Algorithm.  d = -B_t grad f(x_t);  x_{t+1} = x_t + t d with Wolfe's conditions, 
             first steps are those of hasd-qn.
 Sharp       A smoothed maximum phi_alpha(z) = alpha log sum_i exp(z_i/alpha) with a small alpha bends so sharply that no
 maxima.     Hessian is good for more than a short step.  So the run begins with a larger alpha, for which Newton's step
-            moves the rows that count by no more than two alphas, and halves it after every such step.  With the weights
+            moves the rows that count by no more than two alphas, and halves it after every such step.  Where the first
+            step ends early, as other rows begin to count on the way, alpha is raised once more.  With the weights
             w = phi'(z), <d, H d> = Var_w(A d)/alpha: the square of Newton's decrement over alpha is the variance of the
             change of z in units of alpha, and the curvature changes over about one of them.
 Guarantee.  A_t f_best <= min psi_t for all t, hence f_best - f* <= R^2/(2 A_T), known after the run: the gradients in
@@ -152,7 +153,7 @@ class HASDNewton(ImageMethod):
         best, e = min(state.best, there.f), state.at
         own = {"point": point, "age": state.age + 1, "pairs": pairs, "best": best}
         own |= {"standing": _next_standing(state, model, there)}
-        own |= {"softness": _sharpen(model), "damping": _next_damping(state, model, look.t)}
+        own |= {"softness": _next_softness(state, model, look.t), "damping": _next_damping(state, model, look.t)}
         own |= {"spent": spent}
         moved = advance(problem, state, there, add_cut(state.estimate, e, best), trials, **own)
         return refresh_image(problem, moved) if moved.age >= REFRESH else moved
@@ -248,8 +249,13 @@ def _faint_slope(problem: Problem, state: NewtonState, step: Array) -> float:
     return math.inf if problem.bounded_below else state.at.dg() * norm2(step)
 
 
-def _sharpen(model: Model) -> float:
-    """The softness of the next step: less, after a step that the curvature at its beginning covers."""
+def _next_softness(state: NewtonState, model: Model, t: float) -> float:
+    """The softness of the next step: less, after a step that the curvature at its beginning covers.
+
+    More, where the first step was a small part of Newton's: along it, rows began to count that did not count at x_0.
+    """
+    if state.iteration == 0 and t < SHORT and math.isfinite(model.images.width):
+        return SOFTER * model.softness
     return max(1.0, model.softness / SHARPER) if model.moved <= COVERED else model.softness
 
 
