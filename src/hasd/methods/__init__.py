@@ -118,7 +118,7 @@ def make(name: str, options: dict[str, Any], caller: Callable[..., Any]) -> Meth
             some, none = f"the options of method {name!r} are: {', '.join(known)}", f"method {name!r} has no options"
             names = (*known, *parameters(caller))
             raise TypeError(unknown_name_message("option", option, names, some if known else none))
-    missing = [f"{option}, {what}" for option, what in required_options(name).items() if option not in options]
+    missing = [f"{option}=, {what}" for option, what in required_options(name).items() if option not in options]
     if missing:
         raise TypeError(f"method {name!r} needs {', and '.join(missing)}")
     return REGISTRY[name](**options)
