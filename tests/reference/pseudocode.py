@@ -209,4 +209,11 @@ def nemirovskii_nesterov(f, grad, x0, L, p, planned, R, T):
         x = y - 2.0 * (y - steepest_step(y, g, L, p))
         s, A, m = s + a * g, A + a, m + a * (f(y) - np.dot(g, y - x0))
         v = x0 - np.sign(s) * np.abs(s) ** (1.0 / (q - 1.0))
-        yield {"x": x, "v": v, "A": A, "y": y, "psi": m - norm(s, dual(q)) ** dual(q) / dual(q), "scale": R ** (q - 2.0)}
+        yield {
+            "x": x,
+            "v": v,
+            "A": A,
+            "y": y,
+            "psi": m - norm(s, dual(q)) ** dual(q) / dual(q),
+            "scale": R ** (q - 2.0),
+        }

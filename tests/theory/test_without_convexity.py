@@ -1,6 +1,6 @@
 """Steepest descent on functions that are not convex: the least gradient of T iterations."""
 
-from itertools import islice
+from itertools import islice, pairwise
 
 import numpy as np
 import pytest
@@ -33,7 +33,7 @@ FUNCTIONS = {waves: 1.0, wells: 2.0, hills: 2.0}
 
 
 def smoothness(f, p):
-    """The constant in l_p of a function whose Hessian is diagonal and at most c h in size: ||c h||_{p/(p-2)} (Holder)."""
+    """The constant in l_p where the Hessian is diagonal and at most c h in size: ||c h||_{p/(p-2)}, by Hölder."""
     power = np.inf if p == 2.0 else 1.0 if p == np.inf else p / (p - 2.0)
     return FUNCTIONS[f] * float(np.linalg.norm(H, power))
 
@@ -60,7 +60,7 @@ def test_every_step_lowers_a_function_that_is_not_convex(f, p):
     """What the bound is summed up from; with L found as well."""
     for L in (smoothness(f, p), None):
         states = list(islice(hasd.iterate(f, X0, jac=True, method="steepest-descent", p=p, L=L), 60))
-        for before, after in zip(states, states[1:], strict=False):
+        for before, after in pairwise(states):
             assert after.fun <= before.fun - before.grad_norm**2 / (2.0 * after.L) + 1e-13
 
 
