@@ -1,6 +1,8 @@
 """Steepest descent on functions that are not convex: the least gradient of T iterations."""
 
+import re
 from itertools import islice, pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -62,6 +64,21 @@ def test_every_step_lowers_a_function_that_is_not_convex(f, p):
         states = list(islice(hasd.iterate(f, X0, jac=True, method="steepest-descent", p=p, L=L), 60))
         for before, after in pairwise(states):
             assert after.fun <= before.fun - before.grad_norm**2 / (2.0 * after.L) + 1e-13
+
+
+@pytest.mark.parametrize("f", FUNCTIONS)
+def test_quasi_newton_never_lets_a_function_rise_that_is_not_convex(f):
+    rng = np.random.default_rng(3)
+    for x0 in rng.uniform(-6.0, 6.0, (10, H.size)):
+        values = hasd.minimize(f, x0, jac=True, method="hasd-qn", tol=1e-9, maxiter=200).trace["fun"]
+        assert (np.diff(values) <= 1e-13 * H.sum()).all()
+
+
+def test_the_guide_says_what_every_method_promises():
+    page = Path(__file__).parents[2] / "docs" / "guide.md"
+    section = page.read_text(encoding="utf-8").split("## Without convexity")[1].split("\n## ")[0]
+    first = " ".join(row.split("|")[1] for row in section.splitlines() if row.startswith("| "))
+    assert sorted(re.findall(r"`([a-z-]+)`", first)) == sorted(hasd.method_names())
 
 
 @pytest.mark.parametrize("p", NORMS)

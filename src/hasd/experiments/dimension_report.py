@@ -87,7 +87,7 @@ NN is `nemirovskii-nesterov`, whose guarantee knows no gain, but is one in R_p =
 the number T of iterations that it will make, and no T is good for every accuracy. Here it is given the true R_p and the
 best T: T is doubled until a run of T iterations arrives, and then bisected until it is the smallest such T up to a
 fiftieth. Each T is a fresh run, and only the evaluations of the best one are counted. Nobody can know this T in
-advance, so the numbers are in favour of NN."""
+advance; R_p is not tuned."""
     return ["## The dimension", text, problems, bounds, planned]
 
 
