@@ -14,6 +14,7 @@ from scipy.sparse import csr_array
 
 import hasd
 from hasd import objectives
+from support import NEEDED
 
 ITERATIONS = 12
 N, D = 250, 60  # enough entries for BLAS to share a product among its threads
@@ -52,6 +53,7 @@ def functions() -> dict[str, Any]:
 
 def minimized(f: Any, method: str, **options: Any) -> Any:
     """The run of that method, or the sentence that says what the method misses in the function."""
+    options |= NEEDED.get(method, {})
     size = getattr(f, "dimension", None) or D
     given: dict[str, Any] = {"mu": 0.1} if isinstance(f, objectives.Quadratic) else {}
     if f is bowl:

@@ -180,6 +180,8 @@ def states(known, method, T, **options):
 CERTIFIED_DESCENT = ("hasd-subspace", "hasd-qn", "hasd-cg", "hasd-newton")  # test_subspace.py and test_newton.py
 STRUCTURED = ("hasd-subspace", "hasd-cg", "hasd-newton")
 """Methods that need an objective of the package."""
+NEEDED = {"nemirovskii-nesterov": {"T": 300, "R": 10.0}}
+"""The options of methods that cannot be run without; `conftest.py` fills them in, so that every method has a run."""
 BLACK_BOX = [name for name in hasd.method_names() if name not in STRUCTURED]
 """Methods that take any function."""
 METHODS = tuple(name for name in hasd.method_names() if name not in CERTIFIED_DESCENT)  # the paper and its rivals

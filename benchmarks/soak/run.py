@@ -42,8 +42,8 @@ class Run:
 
     @property
     def certified(self) -> bool:
-        """Whether the run knows a radius or a strong convexity."""
-        return "radius" in self.settings or self.settings.get("mu", self.problem.ridge) > 0.0
+        """Whether the run knows a radius, in l_2 or as the R of its method, or a strong convexity."""
+        return "radius" in self.settings or "R" in self.settings or self.settings.get("mu", self.problem.ridge) > 0.0
 
     @property
     def gap_tol(self) -> float:

@@ -24,6 +24,10 @@ def draw(rng: Rng, problem: Problem) -> dict[str, Any]:
     if problem.mu > 0.0 and rng.random() < 0.5:
         settings["mu"] = problem.mu
     settings["method"] = str(rng.choice(applicable(problem, settings)))
+    planned = settings["method"] == "nemirovskii-nesterov"
+    if planned:  # the l_2 radius bounds the distance in every l_p
+        reach = problem.reference.radius * float(rng.choice([1.0 + 1e-15, 2.0]))
+        settings |= {"T": int(rng.integers(1, ITERATIONS)), "R": reach if reach > 0.0 else 1.0}
     if rng.random() < 0.6:
         settings["p"] = float(rng.choice(NORMS))
         smoothness = problem.smoothness(settings["p"])
@@ -31,7 +35,7 @@ def draw(rng: Rng, problem: Problem) -> dict[str, Any]:
             settings["L"] = smoothness
     if rng.random() < 0.6:
         settings["radius"] = problem.reference.radius * float(rng.choice([1.0 + 1e-15, 2.0]))
-    certified = "radius" in settings or settings.get("mu", problem.ridge) > 0.0
+    certified = planned or "radius" in settings or settings.get("mu", problem.ridge) > 0.0
     if certified and rng.random() < 0.5:
         fall = float(problem.reference.start - problem.reference.minimum)
         settings["gap_tol"] = max(fall, 0.0) * float(10.0 ** rng.uniform(-16, -1))

@@ -169,7 +169,7 @@ class Comparison:
 def _assumes_no_less(one: Certificate, other: Certificate) -> bool:
     """Whether all that the other assumes follows from what this one assumes."""
     reach, other_reach = (math.inf if radius is None else radius for radius in (one.radius, other.radius))
-    return reach <= other_reach and one.mu >= other.mu
+    return reach <= other_reach and one.mu >= other.mu and other.assumed in ("", one.assumed)
 
 
 def _informs(name: str, row: Mapping[str, Any]) -> bool:

@@ -181,8 +181,12 @@ def checkpoint(given: Any, every: Any) -> tuple[Path, int]:
     return place, int(min(whole_number("checkpoint_every", every, least=1), sys.maxsize))
 
 
-def check_requirements(method: Any, traits: MethodTraits, objective: ObjectiveTraits, fun: Any, mu: float) -> None:
+def check_requirements(
+    method: Any, traits: MethodTraits, objective: ObjectiveTraits, fun: Any, mu: float, norm: Geometry
+) -> None:
     """Refuse a problem that lacks what the method declares that it needs."""
+    if traits.needs_lp and type(norm) is not Lp:
+        raise TypeError(f"method {method.name!r} needs p to be a number, got {show_value(norm)}")
     if traits.needs_mu and mu == 0.0:
         raise ValueError(f"method {method.name!r} needs mu > 0: give mu=, or an objective with a ridge")
     if traits.needs_images and not objective.has_images and hasattr(fun, "loss"):
@@ -202,7 +206,7 @@ def check_requirements(method: Any, traits: MethodTraits, objective: ObjectiveTr
         )
 
 
-def bounds(gap_tol: Any, radius: Any, problem: Problem, images: bool) -> Bounds:
+def bounds(gap_tol: Any, radius: Any, problem: Problem, images: bool, assumed: str = "") -> Bounds:
     """The certified gap to stop at, with what it rests on; images: whether the method works on cached images.
 
     Affine objectives are convex by construction; differences in place of a gradient, and gradients on cached images,
@@ -210,10 +214,11 @@ def bounds(gap_tol: Any, radius: Any, problem: Problem, images: bool) -> Bounds:
     """
     reach = None if radius is None else number("radius", radius, least=0.0)
     small = -math.inf if gap_tol is None else number("gap_tol", gap_tol, least=0.0)
-    if gap_tol is not None and reach is None and problem.mu == 0.0:
+    if gap_tol is not None and reach is None and problem.mu == 0.0 and not assumed:
         raise ValueError("gap_tol needs radius, an l_2 bound on the distance from x0 to a minimiser, because mu = 0")
     fine = not problem.traits.convex and not images and getattr(problem.oracle.source, "jac", True) is not None
-    return Bounds(reach, problem.mu, small, convexity=Convexity() if fine else None, oracle=problem.oracle)
+    watch = Convexity() if fine else None
+    return Bounds(reach, problem.mu, small, convexity=watch, oracle=problem.oracle, assumed=assumed)
 
 
 def callback(given: Any) -> Callable[..., Any]:

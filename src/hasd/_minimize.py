@@ -164,7 +164,8 @@ def minimize(
     limit, budget, seconds = inputs.limits(maxiter, maxfun, time_limit)
     check_flags(progress=progress, disp=disp)
     check_words(goal=(goal, ("value", "gradient")), interrupt=(interrupt, ("raise", "return")))
-    gaps = inputs.bounds(gap_tol, radius, problem, images)
+    assumed = traits_of_method(chosen).assumes(problem.geometry)
+    gaps = inputs.bounds(gap_tol, radius, problem, images, assumed)
     rows = inputs.rows(trace)
     path, every = (None, 0) if checkpoint is None else inputs.checkpoint(checkpoint, checkpoint_every)
 
@@ -276,7 +277,7 @@ def _problem(x0: Array, fun: Any, jac: Any, args: Any, method: Method, p: Any, L
     oracle = Oracle(inputs.source(fun, jac, args, x0, convexity))
     problem = Problem(oracle, inputs.geometry(p, method.default_p), smoothness, convexity)
     traits = traits_of_method(method)
-    inputs.check_requirements(method, traits, problem.traits, fun, convexity)
+    inputs.check_requirements(method, traits, problem.traits, fun, convexity, problem.geometry)
     return problem, traits.keeps_images and problem.traits.has_images
 
 

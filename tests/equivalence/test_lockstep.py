@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hasd.methods import HASDPaper, hasd_paper
+from hasd import Lp
+from hasd.methods import HASDPaper, NemirovskiiNesterov, hasd_paper
 from hasd.methods import hasd as optimised
 from reference import pseudocode
 from support import diagonal, every_norm, every_problem, log_sum_exp, quadratic, run, strongly_convex
@@ -174,6 +175,33 @@ def test_linear_coupling_matches_its_pseudocode(known, p):
     literal = pseudocode.linear_coupling(grad, known.x0, known.L(p), p, 40)
     for state, x in zip(run(known, "linear-coupling", p, 40)[1:], literal, strict=True):
         np.testing.assert_allclose(state.x, x, rtol=1e-7, atol=1e-9)
+
+
+@every_norm
+@every_problem
+def test_nemirovskii_nesterov_matches_its_pseudocode(known, p):
+    """Also beyond the 30 iterations that are planned.  The library's weights are those of the notes over R^{p-2}."""
+    known = known()
+    R = Lp(p).norm(known.x0 - known.x_star)
+    states = run(known, NemirovskiiNesterov(T=30, R=R), p, 40)
+    literal = pseudocode.nemirovskii_nesterov(*functions(known), known.x0, known.L(p), p, 30, R, 40)
+    for state, step in zip(states[1:], literal, strict=True):
+        np.testing.assert_allclose(state.at.x, step["y"], rtol=1e-6, atol=1e-8)
+        np.testing.assert_allclose(state.x, step["x"], rtol=1e-6, atol=1e-8)
+        assert state.weight == pytest.approx(step["A"] / step["scale"], rel=1e-9)
+        assert state.psi == pytest.approx(step["psi"] / step["scale"], rel=1e-6, abs=1e-8)
+
+
+@every_problem
+@pytest.mark.parametrize("L", ["declared", None])
+def test_nemirovskii_nesterov_is_the_estimate_sequence_at_p_2(known, L):
+    """Whatever T and R are."""
+    known = known()
+    ours = run(known, NemirovskiiNesterov(T=7, R=0.1), 2.0, 60, L=L)
+    for one, other in zip(ours, run(known, "estimate-sequence", 2.0, 60, L=L), strict=True):
+        np.testing.assert_allclose(one.x, other.x, rtol=1e-9, atol=1e-11)
+        assert one.weight == pytest.approx(other.weight, rel=1e-12)
+        assert one.psi == pytest.approx(other.psi, rel=1e-9, abs=1e-12)
 
 
 def without_bonus(monkeypatch, rho_one=False):

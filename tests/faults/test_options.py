@@ -14,6 +14,7 @@ from hasd.methods import REGISTRY, options_of
 from hasd.methods.hasd_cg import HASDCG
 from hasd.methods.hasd_restart import HASDRestart
 from hasd.methods.heavy_ball import HeavyBall
+from hasd.methods.nemirovskii_nesterov import NemirovskiiNesterov
 from hasd.objectives import EntropicTransport, LeastSquares, Logistic, LogSumExp, Multinomial, Power, SymmetricSoftmax
 
 A = np.random.default_rng(1).standard_normal((12, 5))
@@ -52,6 +53,8 @@ ACCEPTED = {
     ("hasd-restart", "inner"): {"a method": "any that does without mu"},
     ("heavy-ball", "momentum"): {"0": "no momentum"},
     ("linear-coupling", "weights"): {},
+    ("nemirovskii-nesterov", "T"): {},
+    ("nemirovskii-nesterov", "R"): {"1.5": "any positive number"},
 }
 """Every option of every method, with those of the values that it takes, and why."""
 
@@ -87,6 +90,26 @@ def test_a_field_that_is_no_option_is_unknown(method):
     for name in names - set(options_of(method)):
         with pytest.raises(TypeError, match=f"unknown option '{name}'"):
             run(method, **{name: "x"})
+
+
+def test_a_method_that_needs_options_names_those_that_are_missing(monkeypatch):
+    monkeypatch.setitem(REGISTRY, "nemirovskii-nesterov", NemirovskiiNesterov)
+    iterations, radius = "T=, the number of iterations that are planned", r"R=, a bound on \|\|x_0 - x\*\|\|_p"
+    for given, missing in (({}, f"{iterations}, and {radius}"), ({"T": 5}, radius), ({"R": 1.0}, iterations)):
+        said = f"^method 'nemirovskii-nesterov' needs {missing}$"
+        with pytest.raises(TypeError, match=said):
+            run("nemirovskii-nesterov", **given)
+        with pytest.raises(TypeError, match=said):
+            hasd.compare(F, np.ones(5), {"it": {"method": "nemirovskii-nesterov", **given}})
+
+
+def test_a_method_for_l_p_norms_refuses_a_norm_of_the_users_own():
+    class Weighted(hasd.Lp):
+        """A norm that is not l_p, as far as anybody can tell."""
+
+    for method in ("nemirovskii-nesterov", HASDRestart(inner=NemirovskiiNesterov(T=5, R=1.0))):
+        with pytest.raises(TypeError, match=r"^method '.*' needs p to be a number, got "):
+            run(method, p=Weighted(3.0))
 
 
 MISSPELT = {

@@ -183,3 +183,37 @@ def linear_coupling(grad, x0, L, p, T):
         y = x - 2.0 * (x - steepest_step(x, g, L, p))
         z = z - alpha * g
         yield y
+
+
+def power_convexity(p):
+    """min over t of |1 + t|^p - |t|^p - p |t|^{p-2} t, on a grid that is refined where it is least."""
+    low, high = -1.0, 0.0
+    for _ in range(12):
+        t = np.linspace(low, high, 1001)
+        values = np.abs(1.0 + t) ** p - np.abs(t) ** p + p * np.abs(t) ** (p - 1.0)
+        least = int(values.argmin())
+        low, high = t[max(least - 1, 0)], t[min(least + 1, 1000)]
+    return float(values.min())
+
+
+def nemirovskii_nesterov(f, grad, x0, L, p, planned, R, T):
+    """Section 7 of our notes: an estimate sequence with the prox term ||x - x_0||_p^p/p, planned for so many steps."""
+    q = max(2.0, np.log(x0.size)) if np.isinf(p) else p  # the exponent of the prox term
+    R = R * x0.size ** (1.0 / q - 1.0 / p)
+    c = power_convexity(q) ** (2.0 / q) * R ** (q - 2.0) * planned ** (-(q - 2.0) / q) / L
+    A, s, x, v, m = 0.0, np.zeros_like(x0), x0, x0, 0.0
+    for _ in range(T):
+        a = 0.5 * (c + np.sqrt(c * c + 4.0 * c * A))  # a^2 = c (A + a)
+        y = (A * x + a * v) / (A + a)
+        g = grad(y)
+        x = y - 2.0 * (y - steepest_step(y, g, L, p))
+        s, A, m = s + a * g, A + a, m + a * (f(y) - np.dot(g, y - x0))
+        v = x0 - np.sign(s) * np.abs(s) ** (1.0 / (q - 1.0))
+        yield {
+            "x": x,
+            "v": v,
+            "A": A,
+            "y": y,
+            "psi": m - norm(s, dual(q)) ** dual(q) / dual(q),
+            "scale": R ** (q - 2.0),
+        }

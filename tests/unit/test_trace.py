@@ -26,7 +26,7 @@ COLUMNS = [
 ]
 STEP = ["rho", "theta", "gain", "trials"]
 FILLS_RHO = ("hasd", "hasd-paper", "hasd-restart", "linear-coupling", "estimate-sequence")
-FILLS_THETA = (*FILLS_RHO, "agd")
+FILLS_THETA = (*FILLS_RHO, "agd", "nemirovskii-nesterov")
 
 CURVATURE = np.geomspace(1e-3, 1.0, 8)
 START = np.linspace(1.0, 3.0, 8)

@@ -47,6 +47,7 @@ class Bounds:
     convexity: Convexity | None = None  # None: f is convex by construction, or its gradients too coarse to tell
     oracle: Oracle | None = None  # which knows the curvature that was seen
     withdrawn: str = ""  # why nothing is certified after all
+    assumed: str = ""  # what the estimates of the method assume beside that, in words; they then need no radius
     kept: ClassVar[tuple[str, ...]] = (  # what a checkpoint holds
         "upper",
         "x",
@@ -71,7 +72,7 @@ class Bounds:
     @property
     def can_certify(self) -> bool:
         """Whether a lower bound can be had at all."""
-        return (self.radius is not None or self.mu > 0.0) and not self.withdrawn
+        return (self.radius is not None or self.mu > 0.0 or self.assumed != "") and not self.withdrawn
 
     @property
     def bend(self) -> float:
@@ -111,7 +112,7 @@ class Bounds:
             self.upper, self.x, self.doubt = value, x, _value_doubt(value, at)
         if not (self.can_certify and self._knows_rounding):
             return
-        radius, estimate = self.radius, state.estimate.certificate(state.origin)
+        radius, estimate = self.radius, state.bound
         cut = cut_at(at, None if radius is None else state.origin, self.mu)
         # Both the proofs so far and the new ones are charged for the curvature that is known now.
         proved, near = self.certificate.lower(radius, bend), self.nearest.gap(radius, bend)
@@ -138,6 +139,7 @@ class Bounds:
         objective = None if self.oracle is None else getattr(self.oracle.source, "objective", None)
         reasons = [] if self.radius is None else [f"radius = {self.radius:g} is too small"]
         reasons += [f"mu = {self.mu:g} is too large"] if self.mu > getattr(objective, "ridge", 0.0) else []
+        reasons += [f"{self.assumed} is wrong"] if self.assumed else []
         reasons += [] if self.convexity is None else ["the function is not convex"]
         contradiction = f"A lower bound, {lower:.6g}, is above the value {value:.6g} by {lower - value:.2g}"
         self.withdrawn = f"{contradiction}: {', or '.join(reasons)}; nothing is certified."

@@ -17,14 +17,21 @@ def hand_back(problem: Any, e: Evaluation) -> Evaluation:
     return e
 
 
+def assume_nothing(geometry: Any) -> str:
+    """What a method without such options makes the user vouch for."""
+    return ""
+
+
 class MethodTraits(NamedTuple):
     """What a method may declare, each as an attribute of that name."""
 
     needs_mu: bool = False  # it makes no sense without strong convexity
     needs_images: bool = False  # it works on images A x of an objective phi(Ax - b), and on nothing else
     needs_hessian: bool = False  # it writes out A^T phi'' A
+    needs_lp: bool = False  # it works in l_p norms only, not in a geometry of the user's own
     keeps_images: bool = False  # it works on images where there are any, in float64, and measures its steps by them
     state_classes: tuple[type, ...] = ()  # the classes of its states, for checkpoints
+    assumes: Callable[[Any], str] = assume_nothing  # what its bounds assume of x*, in words, for the norm of the run
     finish: Callable[[Any, Evaluation], Evaluation] = hand_back  # (problem, e) -> e as it may be handed back
 
 

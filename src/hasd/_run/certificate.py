@@ -105,6 +105,7 @@ class Certificate:
     bend: float = 0.0  # the largest curvature seen between evaluated points, where rounding is judged by it
     convex: bool = False  # whether f is convex by construction; otherwise that is an assumption, and is watched
     L: float = math.nan  # the smoothness constant that the method relied on last; no bound rests on it
+    assumed: str = ""  # what the estimates of the method assume beside that, in words; they then need no radius
 
     def __repr__(self) -> str:
         if self.withdrawn:
@@ -119,7 +120,7 @@ class Certificate:
     @property
     def needs_no_radius(self) -> bool:
         """Whether a gap is certified without a further radius."""
-        return self.radius is not None or self.mu > 0.0
+        return self.radius is not None or self.mu > 0.0 or self.assumed != ""
 
     @property
     def assumes(self) -> str:
@@ -127,6 +128,7 @@ class Certificate:
         parts = [] if self.convex else ["f is convex"]
         parts += [f"mu = {self.mu:g}"] if self.mu > 0.0 else []
         parts += [f"radius = {self.radius:g}"] if self.radius is not None else []
+        parts += [self.assumed] if self.assumed else []
         return "; ".join(parts + ([] if self.needs_no_radius else ["the radius given to gap() or lower()"]))
 
     def lower(self, radius: float | None = None) -> float:
@@ -151,7 +153,7 @@ class Certificate:
 
     def _radius(self, radius: float | None) -> float | None:
         radius = self.radius if radius is None else radius
-        if radius is None and self.mu == 0.0:
+        if radius is None and not self.needs_no_radius:
             raise ValueError(
                 "a certified gap needs radius, an l_2 bound on the distance from x0 to a minimiser, because mu = 0"
             )

@@ -107,6 +107,11 @@ class State:
         return self.estimate.psi
 
     @property
+    def bound(self) -> EstimateBound:
+        """The lower bound on f* that psi_t proves."""
+        return self.estimate.certificate(self.origin)
+
+    @property
     def shown(self) -> tuple[Array, float]:
         """The point that traces and callbacks show, with its value; NaN: it is evaluated for them."""
         return self.x, self.fun

@@ -36,9 +36,10 @@ def result(job: Job, run: Run, why: str) -> Result:
     if stuck:
         suspect = withdrawn and bounds.convexity is not None  # not a function that is convex by construction
         run.status = Status.GRADIENT if misfit else Status.NONCONVEX if suspect else Status.PRECISION
-    estimates = (*state.certificates, state.estimate.certificate(state.origin), bounds.certificate)
+    estimates = (*state.certificates, state.bound, bounds.certificate)
     cut, convex = cut_at(e, state.origin, problem.mu), problem.traits.convex
-    gap = Certificate(cut, (*estimates, bounds.cut), bounds.radius, withdrawn, bounds.bend, convex, state.L)
+    rests = bounds.radius, withdrawn, bounds.bend, convex, state.L, bounds.assumed
+    gap = Certificate(cut, (*estimates, bounds.cut), *rests)
     if bounds.can_certify and gap.contradicts(bounds.radius):  # only the returned point shows it
         bounds.withdraw(max(gap.proved_lower(bounds.radius), e.f - cut.gap(bounds.radius, bounds.bend)), e.f)
         gap = replace(gap, withdrawn=True)

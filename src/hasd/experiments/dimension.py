@@ -4,6 +4,9 @@ softmax   alpha log sum_i (e^{x[i]/alpha} + e^{-x[i]/alpha}), alpha = 0.002, fro
 graph     min over x of max over edges |x_i - x_j - b_ij|, smoothed with alpha = 0.01, on random graphs, from 0: the
           paper's footnote asks for such an affine map inside the softmax
 
+`nemirovskii-nesterov` must be told the number T of its iterations, and R_p.  It gets the true R_p and the best T: the
+smallest T, up to a fiftieth, with which it arrives within T iterations.  Only the evaluations of that run are counted.
+
 Each with L declared and with L found.  A run ends at the first point whose gap is TARGET times that of x_0: a point
 that the method evaluates, or its iterate x_t.  Where a method does not evaluate x_t, f(x_t) is computed for this
 purpose alone and not counted.  Every call of the function counts as one, whether the method needs the value, the
@@ -17,6 +20,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from operator import itemgetter
 from typing import Any
 
@@ -26,7 +30,9 @@ import scipy.optimize
 from .. import theory
 from .._math.geometry import Lp, gain
 from .._minimize import iterate
+from .._run.problem import Method
 from .._run.record import State
+from ..methods import NemirovskiiNesterov
 from ..objectives import SymmetricSoftmax
 from .dimension_plot import draw, draw_exponents
 from .dimension_report import report
@@ -42,7 +48,8 @@ TARGET = 1e-2
 """The gap at which a run ends, relative to that of x_0."""
 SOFTMAX_ALPHA, GRAPH_ALPHA = 0.002, 0.01
 PEER = "L-BFGS-B"
-DECLARED = ("hasd-paper", "hasd", "linear-coupling", "agd", "steepest-descent")
+PLANNED = "nemirovskii-nesterov"
+DECLARED = ("hasd-paper", "hasd", "linear-coupling", "agd", "steepest-descent", PLANNED)
 METHODS = {"declared": DECLARED, "found": (*DECLARED, PEER, "hasd-qn")}
 """The methods that are told L, and those that find it or do without."""
 EXPONENTS = {"softmax": (math.inf, 4.0), "graph": (math.inf,)}
@@ -78,7 +85,11 @@ class Instance:
     x0: np.ndarray
     least: float  # f*, up to the error
     error: float
-    radius: float  # ||x_0 - x*||_2
+    x_star: np.ndarray
+
+    def radius(self, p: float = 2.0) -> float:
+        """||x_0 - x*||_p."""
+        return Lp(p).norm(self.x0 - self.x_star)
 
     @property
     def first_gap(self) -> float:
@@ -90,7 +101,7 @@ def softmax(d: int, start: int, seed: int) -> Instance:
     """The softmax from a random start; its minimum is known."""
     x0 = np.random.default_rng([seed, start, d]).uniform(-1.0, 1.0, d)
     f = SymmetricSoftmax(b=np.zeros(d), alpha=SOFTMAX_ALPHA)
-    return Instance(f, x0, SOFTMAX_ALPHA * math.log(2 * d), 0.0, float(np.linalg.norm(x0)))
+    return Instance(f, x0, SOFTMAX_ALPHA * math.log(2 * d), 0.0, np.zeros(d))
 
 
 def graph_data(sizes: DimensionSizes, nodes: int, start: int) -> tuple[Any, np.ndarray]:
@@ -100,7 +111,7 @@ def graph_data(sizes: DimensionSizes, nodes: int, start: int) -> tuple[Any, np.n
 
 def graph(A: Any, b: np.ndarray, best: Optimum) -> Instance:
     """The smoothed potentials from 0, with their optimum."""
-    return Instance(SymmetricSoftmax(A, b, alpha=GRAPH_ALPHA), np.zeros(A.shape[1]), best.fun, best.error, best.radius)
+    return Instance(SymmetricSoftmax(A, b, alpha=GRAPH_ALPHA), np.zeros(A.shape[1]), best.fun, best.error, best.x)
 
 
 class TargetReached(Exception):
@@ -145,14 +156,43 @@ class CountedFunction:
         return self.lowest <= self.target
 
 
-def follow(function: CountedFunction, x0: np.ndarray, method: str, p: float, L: float | None) -> list[float]:
-    """Run one of our methods until it arrives, or has spent its evaluations; the gains of its newest gradients."""
+def follow(
+    function: CountedFunction, x0: np.ndarray, method: str | Method, p: float, L: float | None, most: int | None = None
+) -> list[float]:
+    """Run one of our methods until it arrives, or has spent its evaluations; the gains of its newest gradients.
+
+    With `most` it makes so many iterations at most.
+    """
     gains: list[float] = []
     with suppress(TargetReached):
-        for state in iterate(function, x0, jac=True, method=method, p=p, L=L):
+        for state in islice(
+            iterate(function, x0, jac=True, method=method, p=p, L=L), None if most is None else most + 1
+        ):
             gains.append(state.gain if gains else gain(Lp(p), state.at.g))
             function.see_iterate(state)
     return gains
+
+
+def follow_best_plan(instance: Instance, most: int, p: float, L: float | None) -> CountedFunction:
+    """The run of `nemirovskii-nesterov` with the smallest T that arrives within its T iterations, up to a fiftieth.
+
+    T is doubled until a run arrives, and bisected then; every run starts afresh, and has its own evaluations.
+    """
+
+    def run(T: int) -> CountedFunction:
+        function = CountedFunction(instance, most)
+        follow(function, instance.x0, NemirovskiiNesterov(T=T, R=instance.radius(p)), p, L, T)
+        return function
+
+    low, high, best = 0, 1, run(1)
+    while not best.has_arrived and high < most:
+        low, high = high, min(2 * high, most)
+        best = run(high)
+    while best.has_arrived and high - low > max(1, high // 50):
+        middle = (low + high) // 2
+        tried = run(middle)
+        low, high, best = (low, middle, tried) if tried.has_arrived else (middle, high, best)
+    return best
 
 
 def follow_peer(function: CountedFunction, x0: np.ndarray) -> None:
@@ -169,6 +209,8 @@ def solve(instance: Instance, most: int, method: str, p: float, constant: str) -
     gains: list[float] = []
     if method == PEER:
         follow_peer(function, instance.x0)
+    elif method == PLANNED:
+        function = follow_best_plan(instance, most, p, L)
     else:
         gains = follow(function, instance.x0, method, p, L)
     counted = method in ("hasd-paper", "hasd") and len(gains) > 1
@@ -190,7 +232,9 @@ def promised_evaluations(instance: Instance, method: str, p: float, L: float, G:
     The bound of steepest descent needs the size of the level set of x_0.  For the softmax it is known: there
     ||x||_inf <= f(x) <= f(x_0).
     """
-    R, d = instance.radius, instance.x0.size
+    R, d = instance.radius(), instance.x0.size
+    q = theory.prox_exponent(p, d)
+    reach = instance.radius(p) * float(d) ** (1.0 / q - 1.0 / p)
     around = instance.f(instance.x0) * float(d) ** (1.0 / p) if instance.f.A is None else math.nan
     bounds: dict[str, Callable[[int], float]] = {
         "hasd-paper": lambda T: theory.main_bound(L, R, G, T, constant=theory.MAIN_PAPER),
@@ -198,6 +242,7 @@ def promised_evaluations(instance: Instance, method: str, p: float, L: float, G:
         "linear-coupling": lambda T: theory.linear_coupling_bound(L, R, T),
         "agd": lambda T: theory.accelerated_gradient_bound(L, R, T),
         "steepest-descent": lambda T: theory.steepest_descent_bound(L, around, T),
+        PLANNED: lambda T: theory.nemirovskii_bound(L, reach, T, q),
     }
     needed = {"hasd-paper": G, "hasd": G, "steepest-descent": around}
     if math.isnan(needed.get(method, R)):

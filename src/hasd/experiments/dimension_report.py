@@ -10,7 +10,7 @@ import numpy as np
 from .style import CURVES, NORMED, norm_name
 from .tables import Rows, Tables, column, group, markdown, section, select
 
-OURS, PEER = "hasd", "L-BFGS-B"
+OURS, PEER, PLANNED = "hasd", "L-BFGS-B", "nemirovskii-nesterov"
 FREE = 3.0
 """Up to this factor between the smallest and the largest size, evaluations are said not to depend on it."""
 TITLES = {"softmax": "the softmax", "graph": "ℓ∞ potentials on a graph"}
@@ -82,7 +82,13 @@ what the method's theorem promises for the declared L, with the mean gain measur
 HASD, with its constant 324 and two evaluations an iteration; – where it needs what is not known. With L found, AGD, LC,
 steepest descent and both forms of HASD backtrack, which costs evaluations; L-BFGS-B and hasd-qn need no L.
 Figures: `dimension.png`, `dimension-exponents.png`; data: `dimension.csv`."""
-    return ["## The dimension", text, problems, bounds]
+    planned = """\
+NN is `nemirovskii-nesterov`, whose guarantee knows no gain, but is one in R_p = ‖x₀ − x*‖_p. It must be told R_p and
+the number T of iterations that it will make, and no T is good for every accuracy. Here it is given the true R_p and the
+best T: T is doubled until a run of T iterations arrives, and then bisected until it is the smallest such T up to a
+fiftieth. Each T is a fresh run, and only the evaluations of the best one are counted. Nobody can know this T in
+advance; R_p is not tuned."""
+    return ["## The dimension", text, problems, bounds, planned]
 
 
 def _table(runs: dict[str, dict[int, Rows]], problem: str, constant: str, p: float, most: int) -> list[str]:
@@ -122,8 +128,9 @@ def _findings(rows: Rows, sizes: Any) -> list[str]:
                 runs = panel(rows, problem, constant, p)
                 where = f"On {title} in {norm_name(p)} with L {constant}"
                 out.append(f"- {where}, {winners(runs, problem)}. {_growth(runs, problem)}".rstrip())
+                out.append(f"- {where}, {_against(PLANNED, runs, problem)}.")
                 if constant == "found":
-                    out.append(f"- {where}, {_against_peer(runs, problem)}.")
+                    out.append(f"- {where}, {_against(PEER, runs, problem)}.")
     return out
 
 
@@ -182,15 +189,15 @@ def _times(runs: dict[int, Rows]) -> str:
     return f"over {median(last, 'spent') / median(first):.2g} times"
 
 
-def _against_peer(runs: dict[str, dict[int, Rows]], problem: str) -> str:
-    """At which sizes our method needs fewer evaluations than L-BFGS-B, and at which it does not."""
+def _against(other: str, runs: dict[str, dict[int, Rows]], problem: str) -> str:
+    """At which sizes our method needs fewer evaluations than another one, and at which it does not."""
     sides: dict[bool, list[str]] = {True: [], False: []}
     for size, mine in runs[OURS].items():
-        ours, theirs = median(mine), median(runs[PEER][size])
+        ours, theirs = median(mine), median(runs[other][size])
         sides[ours < theirs].append(f"{size:,} ({ours:g} against {theirs:g})")
     parts = [
         f"{verb} at {UNITS[problem]} = {listing(sides[fewer])}"
-        for fewer, verb in ((True, "needs fewer evaluations than L-BFGS-B"), (False, "does not need fewer"))
+        for fewer, verb in ((True, f"needs fewer evaluations than {SHORT[other]}"), (False, "does not need fewer"))
         if sides[fewer]
     ]
     return f"{SHORT[OURS]} {', and '.join(parts)}"

@@ -44,7 +44,7 @@ class Optimum:
 
     fun: float  # f at some point
     error: float  # the least value is at least fun - error
-    radius: float  # how far that point is from 0
+    x: np.ndarray  # that point; adding a constant changes nothing, and its mean is 0
 
 
 class NewtonStep(NamedTuple):
@@ -74,7 +74,7 @@ def optimum(A: Any, b: np.ndarray, alpha: float) -> Optimum:
         if error <= ENOUGH * (start - step.fun):
             break
         x = _descend(f, x, step)
-    return Optimum(step.fun, error, float(np.linalg.norm(x - x.mean())))
+    return Optimum(step.fun, error, x - x.mean())
 
 
 def _minimiser(f: Any, x: np.ndarray, alpha: float, system: tuple[float, int], enough: float) -> np.ndarray:

@@ -48,6 +48,9 @@ CURVES = {
     "steepest-descent": Curve(
         "steepest descent", "steepest descent, {norm}", "#CC79A7", (0, (4, 2)), "v", "steepest descent, {norm}"
     ),
+    "nemirovskii-nesterov": Curve(
+        "NN", "NN, {norm}", "#882255", (0, (8, 2)), "*", "Nemirovskii–Nesterov, {norm}, best T"
+    ),
     "hasd-paper": Curve("HASD", "HASD, {norm} (the paper's)", "#D55E00", "-", "s", "HASD as published, {norm}"),
     "hasd": Curve(
         "HASD optimised (ours)",
@@ -63,7 +66,7 @@ CURVES = {
 """All that are compared."""
 METHODS = {name: CURVES[name] for name in ("gradient-descent", "agd", "linear-coupling", "hasd-paper", "hasd")}
 """The methods of the figure; the last one is ours and not in the paper."""
-NORMED = ("hasd-paper", "hasd", "linear-coupling", "steepest-descent")
+NORMED = ("hasd-paper", "hasd", "linear-coupling", "steepest-descent", "nemirovskii-nesterov")
 """The methods that take steps in the l_p norm of an experiment; the others are in l_2."""
 AXES = {"iterations": "iteration", "evaluations": "nfev"}
 """What a budget is counted in, and the column that counts it."""

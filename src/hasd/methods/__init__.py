@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import MISSING, fields, is_dataclass
 from functools import partial
 from typing import Any
 
@@ -22,6 +23,7 @@ from .hasd_restart import HASDRestart
 from .hasd_subspace import HASDSubspace
 from .heavy_ball import HeavyBall
 from .linear_coupling import LinearCoupling
+from .nemirovskii_nesterov import NemirovskiiNesterov
 from .steepest_descent import SteepestDescent
 
 REGISTRY: dict[str, Callable[..., Method]] = {
@@ -38,6 +40,7 @@ REGISTRY: dict[str, Callable[..., Method]] = {
     "steepest-descent": SteepestDescent,
     "linear-coupling": LinearCoupling,
     "estimate-sequence": EstimateSequence,
+    "nemirovskii-nesterov": NemirovskiiNesterov,
 }
 
 DECLARATIONS = ("name", "default_p", "needs_mu", "needs_images", "needs_hessian")
@@ -111,6 +114,17 @@ def options_of(name: str) -> list[str]:
     return [option for option in parameters(REGISTRY[name]) if option not in DECLARATIONS]
 
 
+def required_options(name: str) -> dict[str, str]:
+    """The options that a method cannot do without, and what each is.
+
+    >>> sorted(required_options("nemirovskii-nesterov")), required_options("hasd")
+    (['R', 'T'], {})
+    """
+    factory: Any = REGISTRY[name]
+    known = fields(factory) if is_dataclass(factory) else ()
+    return {field.name: field.metadata["what"] for field in known if field.default is MISSING}
+
+
 def make(name: str, options: dict[str, Any], caller: Callable[..., Any]) -> Method:
     """The method of that name with these options; errors list the names that are known."""
     if name not in REGISTRY:
@@ -122,4 +136,7 @@ def make(name: str, options: dict[str, Any], caller: Callable[..., Any]) -> Meth
             some, none = f"the options of method {name!r} are: {', '.join(known)}", f"method {name!r} has no options"
             names = (*known, *parameters(caller))
             raise TypeError(unknown_name_message("option", option, names, some if known else none))
+    missing = [f"{option}=, {what}" for option, what in required_options(name).items() if option not in options]
+    if missing:
+        raise TypeError(f"method {name!r} needs {', and '.join(missing)}")
     return REGISTRY[name](**options)

@@ -20,6 +20,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from .._math.estimate import increment
+from .._math.geometry import Array
+from .._run.record import S
 from .base import Evaluation, Problem, State, advance, descend, evaluate_near, first_state
 
 
@@ -42,11 +44,11 @@ class EstimateSequence:
             a = increment(estimate.weight, L, estimate.mu)
             return a, estimate.share(a)
 
-        return coupled_step(problem, state, rule)
+        return coupled_step(problem, state, rule, estimate.to_minimiser(state.x))
 
 
-def coupled_step(problem: Problem, state: State, rule: Callable[[float], tuple[float, float]]) -> State:
-    """One step with rho = 1: a, tau = rule(L), y = x + tau (v - x), x+ = y - s_p(g)/L, v+ from the cut at y.
+def coupled_step(problem: Problem, state: S, rule: Callable[[float], tuple[float, float]], to_v: Array) -> S:
+    """One step with rho = 1: a, tau = rule(L), y = x + tau to_v, to_v = v - x, x+ = y - s_p(g)/L, and the cut at y.
 
     Where L is backtracked it never falls, and y is made anew while tau moves with L.
     """
@@ -54,7 +56,7 @@ def coupled_step(problem: Problem, state: State, rule: Callable[[float], tuple[f
     L = problem.L or max(state.L_next, math.ulp(0.0))  # an L that underflowed to 0 is taken for the smallest number
     while True:
         _, tau = rule(L)
-        y = state.x + tau * estimate.to_minimiser(state.x)
+        y = state.x + tau * to_v
         e, more = (state.at, 1) if state.iteration == 0 else evaluate_near(problem, y, state.x)  # y_0 = x_0
         step = descend(problem, e, L)
         trials, spoilt = trials + more, spoilt * step.spoilt

@@ -76,6 +76,11 @@ class HASDRestart:
         return traits_of_method(self._method()).needs_images
 
     @property
+    def needs_lp(self) -> bool:
+        """Whether the inner method works in l_p norms only."""
+        return traits_of_method(self._method()).needs_lp
+
+    @property
     def keeps_images(self) -> bool:
         """Whether the inner method keeps images."""
         return traits_of_method(self._method()).keeps_images

@@ -53,4 +53,4 @@ class LinearCoupling:
             a = increment(state.weight, L)
             return a, 1.0 / (a * L)
 
-        return coupled_step(problem, state, rule)
+        return coupled_step(problem, state, rule, state.estimate.to_minimiser(state.x))

@@ -21,6 +21,7 @@ __all__ = [
     "lower_bound_order",
     "nemirovskii_order",
     "steepest_descent_bound",
+    "steepest_descent_gradient_bound",
     "steepest_descent_strong_bound",
 ]
 
@@ -48,6 +49,19 @@ def steepest_descent_bound(L: float, R: float, T: int) -> float:
     """
     check(L=L, R=R, T=T)
     return 2.0 * L * R**2 / (T + 4.0)
+
+
+def steepest_descent_gradient_bound(L: float, gap: float, T: int) -> float:
+    """min_{t<T} ||grad f(x_t)||_{p*}^2 <= 2 L (f(x_0) - f*)/T,  step s_p(g)/L, L in l_p; f need NOT be convex.
+
+    ``gap`` is f(x_0) - f*, or any larger number; f* is the infimum, and need not be attained.  Standard for p = 2: each
+    step lowers f by at least ||g||_{p*}^2/(2L), and all of them together by at most the gap.
+
+    >>> steepest_descent_gradient_bound(L=2.0, gap=1.0, T=100)
+    0.04
+    """
+    check(L=L, gap=gap, T=T)
+    return 2.0 * L * gap / T
 
 
 def accelerated_gradient_bound(L: float, R: float, T: int) -> float:

@@ -103,8 +103,8 @@ class HASD(torch.optim.Optimizer):
         inputs.number("lr", float(lr), least=0.0)
         constant = None if L is None else inputs.number("L", L, least=0.0, strict=True)
         convexity = inputs.strong_convexity(mu, None, constant)
-        inputs.check_requirements(chosen, traits_of_method(chosen), ObjectiveTraits(), None, convexity)
         geometry = inputs.geometry(p, chosen.default_p)
+        inputs.check_requirements(chosen, traits_of_method(chosen), ObjectiveTraits(), None, convexity, geometry)
         shared = {"p": geometry.p, "L": L, "mu": mu, "method": method, "maximize": maximize, "options": options}
         super().__init__(params, {"lr": lr, **shared})
 
