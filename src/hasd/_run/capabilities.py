@@ -24,6 +24,7 @@ class MethodTraits(NamedTuple):
     needs_images: bool = False  # it works on images A x of an objective phi(Ax - b), and on nothing else
     needs_hessian: bool = False  # it writes out A^T phi'' A
     keeps_images: bool = False  # it works on images where there are any, in float64, and measures its steps by them
+    euclidean: bool = False  # it is made for l_2, and a norm of matrices, groups or weights means nothing to it
     state_classes: tuple[type, ...] = ()  # the classes of its states, for checkpoints
     finish: Callable[[Any, Evaluation], Evaluation] = hand_back  # (problem, e) -> e as it may be handed back
 

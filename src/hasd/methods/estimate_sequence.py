@@ -20,6 +20,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from .._math.estimate import increment
+from .._math.geometry import least_gain
 from .base import Evaluation, Problem, State, advance, descend, evaluate_near, first_state
 
 
@@ -46,21 +47,24 @@ class EstimateSequence:
 
 
 def coupled_step(problem: Problem, state: State, rule: Callable[[float], tuple[float, float]]) -> State:
-    """One step with rho = 1: a, tau = rule(L), y = x + tau (v - x), x+ = y - s_p(g)/L, v+ from the cut at y.
+    """One step with rho = 1/r^2: a, tau = rule(L), y = x + tau (v - x), x+ = y - s_p(g)/L, v+ from the cut at y.
 
-    Where L is backtracked it never falls, and y is made anew while tau moves with L.
+    The prox term 1/2 ||.||_2^2 is 1-strongly convex in r ||.||, r the least gain of the norm: weights are those for the
+    constant L/r^2 that f has in that norm.  Where L is backtracked it never falls, and y is made anew while tau moves
+    with L.
     """
+    least = least_gain(problem.geometry) or 1.0
     estimate, trials, spoilt = state.estimate, 0, 1.0
     L = problem.L or max(state.L_next, math.ulp(0.0))  # an L that underflowed to 0 is taken for the smallest number
     while True:
-        _, tau = rule(L)
+        _, tau = rule(L / least / least)
         y = state.x + tau * estimate.to_minimiser(state.x)
         e, more = (state.at, 1) if state.iteration == 0 else evaluate_near(problem, y, state.x)  # y_0 = x_0
         step = descend(problem, e, L)
         trials, spoilt = trials + more, spoilt * step.spoilt
-        a, share = rule(step.L)
+        a, share = rule(step.L / least / least)
         if state.iteration == 0 or not step.L > L or share == tau:
             break
         L = step.L
-    own = {"L": step.L, "L_next": step.L / spoilt, "rho": 1.0, "theta": 1.0 - share}
+    own = {"L": step.L, "L_next": step.L / spoilt, "rho": 1.0 / least**2, "theta": 1.0 - share}
     return advance(problem, state, e, estimate.cut(a, e), trials, x=step.x, fun=step.f, **own)
