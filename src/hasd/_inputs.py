@@ -67,7 +67,11 @@ def start(x0: Any, layout: Layout = VECTOR) -> Array:
     array = _real_array(layout.flatten(x0, "x0"))
     xp = namespace(array)
     if array.ndim > 1:
-        raise ValueError(f"x0 must have one dimension, got shape {tuple(array.shape)}")
+        shape = tuple(array.shape)
+        raise ValueError(
+            f"x0 must have one dimension, got shape {shape}; a norm that knows its shape takes it as it is: "
+            f"p=hasd.Lp(p, shape={shape})"
+        )
     if 0 in array.shape:
         raise ValueError("x0 must not be empty")
     if array.dtype not in (xp.float32, xp.float64):

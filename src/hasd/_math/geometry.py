@@ -228,7 +228,8 @@ class Lp:
 
     def _weights_like(self, x: Array) -> Array:
         """The weights as a vector in x's library and precision."""
-        return convert_like(self.weights.reshape(-1), x)
+        flat = self.weights.reshape(-1)
+        return convert_like(flat if type(x) is np.ndarray else flat.copy(), x)  # PyTorch takes no read-only array
 
 
 def as_vector(x: Array) -> Array:
