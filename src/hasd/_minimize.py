@@ -74,7 +74,8 @@ def minimize(
     fun : callable or objective
         ``fun(x, *args) -> float``, or with ``jac=True`` ``-> (float, gradient)``, or one of `hasd.objectives`.
     x0 : array_like
-        The start; it is never changed.
+        The start, a vector; it is never changed.  If p is a norm that knows its shape, an array of that shape, or a list
+        of arrays: fun gets x in this form and returns its gradient in it, and results and callbacks have it too.
     args : tuple
         Further arguments for fun and jac.
     method : str or method object
@@ -87,8 +88,8 @@ def minimize(
         The gradient as a function; True if fun returns it too; None for finite differences, which are slow:
         each takes len(x0) + 1 evaluations.
     p : float or geometry
-        The norm, 2 <= p <= inf, or an object with ``norm``, ``dual_norm`` and ``steepest``.  None lets the method
-        choose (inf for HASD).
+        The norm: an exponent, 2 <= p <= inf, or a norm such as `hasd.Lp` with weights, `hasd.Schatten`, `hasd.Blocks`,
+        or any object with ``norm``, ``dual_norm`` and ``steepest``.  None lets the method choose (inf for HASD).
     L : float, optional
         The smoothness constant of f in that norm; None finds it on the way.
     mu : float, optional

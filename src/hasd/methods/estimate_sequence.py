@@ -5,7 +5,8 @@ Algorithm.  y_t = (A_t x_t + a v_t)/A_{t+1},   x_{t+1} = y_t - s_p(grad f(y_t))/
             psi_{t+1} = psi_t + a [f(y_t) + <grad f(y_t), . - y_t>],   A_{t+1} = A_t + a = L a^2.
 Guarantee.  A_t f(x_t) <= min psi_t for all t, hence f(x_T) - f* <= R^2/(2 A_T) <= 2 L R^2/(T + 1)^2, R in l_2.
 Reference.  Nesterov, Smooth minimization of non-smooth functions (2005), with d(x) = 1/2 ||x - x_0||_2^2, which is
-            1-strongly convex w.r.t. l_p for every p >= 2.
+            1-strongly convex w.r.t. l_p for every p >= 2.  In another norm, with gains of at least r, L/r^2 stands for
+            L in the weights and in the guarantee.
 
 >>> import numpy as np, hasd
 >>> f = hasd.objectives.Quadratic(np.diag([1.0, 50.0]))
