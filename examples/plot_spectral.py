@@ -2,10 +2,10 @@
 Matrices: when the spectral norm pays
 =====================================
 
-The unknown of this page is a matrix. Steepest descent can measure its steps entry by entry, as :class:`hasd.Lp` does, or
-by singular values, as :class:`hasd.Schatten` does. We take two problems of the same size, in which a matrix is fitted to
-measurements so that the largest error is least. In one of them the spectral norm needs the fewest evaluations; in the
-other it does not, and two numbers, the smoothness constant and the gain, say why.
+The unknown of this page is a matrix. Steepest descent can measure its steps entry by entry, as :class:`hasd.Lp` does,
+or by singular values, as :class:`hasd.Schatten` does. In two problems of the same size we fit a matrix
+to measurements so that the largest error is least. In one of them the spectral norm needs the fewest evaluations; in
+the other it does not, and two numbers, the smoothness constant and the gain, say why.
 """
 
 # %%
@@ -149,11 +149,11 @@ for name in problems:
 
 # %%
 # The rule picks the winner in both problems. With bilinear measurements the spectral norm has the same constant as the
-# Frobenius norm, and its gain is the square root of a good part of the rank; the largest entry pays for the many entries
-# of :math:`uv^T` with a constant that cancels its gain. With slopes every :math:`A_i` has only two entries, the constant
-# for the largest entry is small, and its gain may reach the square root of the number of *entries*. The spectral norm is
-# better than the Frobenius norm there, too, but not the best. Each of its steps also costs a singular value
-# decomposition, which is worth it only if an evaluation costs more.
+# Frobenius norm, and a larger gain; the largest entry pays for the many entries of :math:`uv^T` with a constant that
+# cancels its gain. With slopes every :math:`A_i` has only two entries, so that the constant for the largest entry is
+# small, and its gain may reach the square root of the number of *entries*; that of the spectral norm is at most the
+# square root of the number of rows. It is better than the Frobenius norm there, too, but not the best. Each of its
+# steps also costs a singular value decomposition, which is worth it only if an evaluation costs more.
 #
 # If the constant is found on the way, it follows the function where that bends less than :math:`L` allows. The three
 # norms are much closer to each other then, and the rule, which is about the worst case, decides less.

@@ -74,8 +74,8 @@ def minimize(
     fun : callable or objective
         ``fun(x, *args) -> float``, or with ``jac=True`` ``-> (float, gradient)``, or one of `hasd.objectives`.
     x0 : array_like
-        The start, a vector; it is never changed.  If p is a norm that knows its shape, an array of that shape, or a list
-        of arrays: fun gets x in this form and returns its gradient in it, and results and callbacks have it too.
+        The start, a vector; it is never changed.  If p is a norm that knows its shape, x0 may be an array of this shape
+        or a list of arrays: fun gets x in this form and returns its gradient in it, and x is handed back in it.
     args : tuple
         Further arguments for fun and jac.
     method : str or method object

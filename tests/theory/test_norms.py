@@ -5,6 +5,8 @@ import pytest
 
 import hasd
 from hasd import Blocks, Geometry, Lp, Schatten, theory
+from hasd._math.estimate import Estimate
+from hasd._math.pair import plan_weight
 from norms import BEYOND_LP, LP, every_geometry, every_norm_beyond_lp, rows_and_columns
 from support import Known, allowance, diagonal, log_sum_exp, quadratic, run
 
@@ -215,3 +217,8 @@ def test_the_published_bound_holds_for_the_mean_gain():
 def test_every_shipped_norm_is_a_geometry():
     for make in (*LP.values(), *BEYOND_LP.values()):
         assert isinstance(make(12), Geometry)
+
+
+def test_a_c_that_vanished_gives_a_finite_weight():
+    """L/s^2 of a tiny function in a norm of tiny weights may underflow; a larger c is always allowed."""
+    assert 0.0 < plan_weight(Estimate.around(np.zeros(1)), c=0.0, sigma=0.5).weight < np.inf

@@ -163,6 +163,7 @@ class Lp:
             raise TypeError(f"p must be a number between 2 and inf, got {show_value(self.p)}")
         if not self.p >= 2.0:
             raise ValueError(f"p must satisfy 2 <= p <= inf, got {self.p!r}")
+        object.__setattr__(self, "p", float(self.p))
         if self.shape is not None:
             object.__setattr__(self, "shape", check_shape("shape", self.shape))
         if self.weights is not None:

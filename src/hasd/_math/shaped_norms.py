@@ -57,7 +57,7 @@ class Schatten:
         shape = check_shape("shape", self.shape)
         if len(shape) != 2:
             raise ValueError(f"shape must have two dimensions, rows and columns, got {shape}")
-        object.__setattr__(self, "p", float(Lp(self.p).p))
+        object.__setattr__(self, "p", Lp(self.p).p)
         object.__setattr__(self, "shape", shape)
 
     @property
