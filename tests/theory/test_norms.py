@@ -98,12 +98,19 @@ def worst_pair(known, norm, L):
     return worst
 
 
-@pytest.mark.parametrize("wrong", [WrongSteepest, WrongSigma])
-def test_mutation_a_norm_that_is_wrong_about_itself_breaks_property_p(wrong):
-    known = skewed()
+def steep_mean() -> Known:
+    """A quadratic on 4 x 4 matrices, steep along the matrix of ones: a step to the signs of the gradient is too long."""
+    ones = np.ones(16) / 4.0
+    f = hasd.objectives.Quadratic(np.outer(ones, ones) + 1e-3 * np.eye(16))
+    return Known("steep mean", f, np.random.default_rng(4).standard_normal(16) + 1.0, np.zeros(16), 0.0)
+
+
+@pytest.mark.parametrize(("wrong", "make"), [(WrongSteepest, steep_mean), (WrongSigma, skewed)])
+def test_mutation_a_norm_that_is_wrong_about_itself_breaks_property_p(wrong, make):
+    known = make()
     L = known.L(Schatten(np.inf, (4, 4)))
     assert worst_pair(known, Schatten(np.inf, (4, 4)), L) <= 0.0
-    assert worst_pair(known, wrong(np.inf, (4, 4)), L if wrong is WrongSigma else L / 4) > 0.0
+    assert worst_pair(known, wrong(np.inf, (4, 4)), L) > 0.0
 
 
 def test_mutation_a_sigma_too_large_calls_a_true_constant_too_small():
