@@ -99,7 +99,7 @@ def worst_pair(known, norm, L):
 
 
 def steep_mean() -> Known:
-    """A quadratic on 4 x 4 matrices, steep along the matrix of ones: a step to the signs of the gradient is too long."""
+    """A quadratic on 4 x 4 matrices, steep along the ones: a step by the signs of the gradient is too long."""
     ones = np.ones(16) / 4.0
     f = hasd.objectives.Quadratic(np.outer(ones, ones) + 1e-3 * np.eye(16))
     return Known("steep mean", f, np.random.default_rng(4).standard_normal(16) + 1.0, np.zeros(16), 0.0)
