@@ -11,6 +11,7 @@ from scipy.linalg import cho_factor, cho_solve
 
 import hasd
 from hasd import objectives
+from norms import NORMS, is_lp, smoothness_in
 
 BAD_VALUES = {
     "a vector": lambda x: x,
@@ -20,7 +21,8 @@ BAD_VALUES = {
     "empty": lambda x: [],
 }
 """Functions whose value is not one real number."""
-NORMS = (2.0, 2.5, 3.0, 4.0, 10.0, np.inf)
+CONSTANTS: dict[Any, float] = {}
+"""Smoothness constants in norms beyond l_p by problem and norm: some take thousands of dual norms."""
 
 
 @dataclass(frozen=True)
@@ -38,8 +40,13 @@ class Known:
     def R(self) -> float:
         return float(np.linalg.norm(self.x0 - self.x_star))
 
-    def L(self, p: float) -> float:
-        return float(self.f.smoothness(p))
+    def L(self, p: float | hasd.Geometry) -> float:
+        """A constant in l_p, or in the norm given."""
+        if not is_lp(p):
+            if (self.name, p) not in CONSTANTS:
+                CONSTANTS[self.name, p] = float(smoothness_in(self.f, p))
+            return CONSTANTS[self.name, p]
+        return float(self.f.smoothness(getattr(p, "p", p)))
 
 
 def newton(f, hessian, x):
@@ -192,7 +199,7 @@ strongly_convex = pytest.mark.parametrize("known", STRONG, ids=lambda make: make
 every_norm = pytest.mark.parametrize("p", NORMS, ids=lambda p: f"p={p:g}")
 
 
-def run(known: Known, method: str, p: float, T: int, L: float | str | None = "declared", **options):
+def run(known: Known, method: str, p: float | hasd.Geometry, T: int, L: float | str | None = "declared", **options):
     """The first T + 1 states (fewer where the method ends by itself)."""
     if L == "declared":
         L = known.L(p)

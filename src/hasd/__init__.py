@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from . import objectives, theory
 from ._compare import Comparison, compare
 from ._math.geometry import Geometry, Lp, convert_smoothness
+from ._math.shaped_norms import Blocks, Schatten
 from ._minimize import iterate, minimize
 from ._run.certificate import Certificate
 from ._run.problem import Method, Problem
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from . import torch as torch
 
 __all__ = [
+    "Blocks",
     "Certificate",
     "Comparison",
     "Geometry",
@@ -32,6 +34,7 @@ __all__ = [
     "Method",
     "Problem",
     "Result",
+    "Schatten",
     "State",
     "Status",
     "__version__",

@@ -68,6 +68,19 @@ def check_whole(name: str, value: Any, least: int) -> None:
         raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}")
 
 
+def check_shape(name: str, value: Any) -> tuple[int, ...]:
+    """The shape of an array that is not empty, as a tuple.
+
+    >>> check_shape("shape", [2, 3])
+    (2, 3)
+    """
+    sizes = tuple(value) if isinstance(value, tuple | list) else ()
+    whole = all(isinstance(n, numbers.Integral) and not isinstance(n, bool) and int(n) > 0 for n in sizes)
+    if not sizes or not whole:
+        raise ValueError(f"{name} must be a tuple of whole numbers of at least 1, got {show_value(value)}")
+    return tuple(int(n) for n in sizes)
+
+
 def number(
     name: str, value: Any, *, least: float, strict: bool = False, finite: bool = True, below: float = math.inf
 ) -> float:

@@ -14,13 +14,14 @@ from typing import Any
 import numpy as np
 
 from ._checks import count, is_number, number, show_value, whole_number
-from ._math.arrays import Array, copy_of, library, namespace
-from ._math.geometry import Geometry, Lp
+from ._math.arrays import Array, copy_of, library, namespace, resolution, to_float64
+from ._math.geometry import WEIGHTS_SINGLE, Geometry, Lp, is_euclidean, label_of, least_gain
 from ._resume.atomic_write import previous_path, temporary_path
 from ._resume.checkpoint import is_checkpoint
 from ._run.bounds import Bounds
 from ._run.capabilities import MethodTraits, ObjectiveTraits
 from ._run.convexity import Convexity
+from ._run.layout import VECTOR, Layout, layout_for
 from ._run.problem import Problem
 from ._run.record import State
 from ._run.returned import as_array
@@ -50,18 +51,27 @@ def limits(maxiter: Any, maxfun: Any, time_limit: Any) -> tuple[float, float, fl
     return given if min(given) < math.inf else UNLIMITED
 
 
-def start(x0: Any) -> Array:
+def layout(x0: Any, p: Any) -> Layout:
+    """How x0 is laid out: as the geometry's shape allows, where p is one that has a shape."""
+    return layout_for(x0, getattr(p, "shape", None)) if _is_geometry(p) else VECTOR
+
+
+def start(x0: Any, layout: Layout = VECTOR) -> Array:
     """A fresh 1-D floating-point copy of x0, in its own library."""
+    if layout.is_list:  # numbers of different kinds are joined in float64
+        parts = [_real_array(part) for part in x0] if isinstance(x0, list | tuple) else []
+        if len({part.dtype for part in parts}) > 1:
+            x0 = [to_float64(part) for part in parts]
     if type(x0) is np.ndarray and x0.dtype == np.float64 and x0.ndim == 1 and x0.size > 0 and np.isfinite(x0).all():
         return x0.copy()  # the common case, without further checks
-    array = as_array(x0, "x0")
-    if type(array) is np.ndarray and array.dtype.kind not in "buifc":
-        raise TypeError(f"x0 must be a vector of numbers, got dtype {array.dtype}")
+    array = _real_array(layout.flatten(x0, "x0"))
     xp = namespace(array)
-    if xp.isdtype(array.dtype, "complex floating"):
-        raise TypeError("x0 must be real, got complex numbers")
     if array.ndim > 1:
-        raise ValueError(f"x0 must have one dimension, got shape {tuple(array.shape)}")
+        shape = tuple(array.shape)
+        raise ValueError(
+            f"x0 must have one dimension, got shape {shape}; a norm that knows its shape takes it as it is: "
+            f"p=hasd.Lp(p, shape={shape})"
+        )
     if 0 in array.shape:
         raise ValueError("x0 must not be empty")
     if array.dtype not in (xp.float32, xp.float64):
@@ -70,7 +80,18 @@ def start(x0: Any) -> Array:
     finite = xp.isfinite(array)
     if not bool(xp.all(finite)):
         place = int(xp.nonzero(~finite)[0][0])
-        raise ValueError(f"x0 must be finite, but x0[{place}] is {float(array[place])}")
+        raise ValueError(f"x0 must be finite, but x0{layout.index_of(place)} is {float(array[place])}")
+    return array
+
+
+def _real_array(x0: Any) -> Array:
+    """x0 as an array of real numbers."""
+    array = as_array(x0, "x0")
+    if type(array) is np.ndarray and array.dtype.kind not in "buifc":
+        raise TypeError(f"x0 must be a vector of numbers, got dtype {array.dtype}")
+    xp = namespace(array)
+    if xp.isdtype(array.dtype, "complex floating"):
+        raise TypeError("x0 must be real, got complex numbers")
     return array
 
 
@@ -78,7 +99,7 @@ def geometry(p: Any, default: float) -> Geometry:
     """The l_p norm for a number, a user's own geometry as it is."""
     if p is None:
         return Lp(default)
-    if isinstance(p, Geometry):
+    if _is_geometry(p):
         return p
     if not is_number(p):
         raise TypeError(
@@ -88,7 +109,35 @@ def geometry(p: Any, default: float) -> Geometry:
     return Lp(number("p", p, least=2.0, finite=False))
 
 
-def source(fun: Any, jac: Any, args: Any, x0: Array, mu: float = 0.0) -> Source:
+def _is_geometry(p: Any) -> bool:
+    """Whether it is a geometry and not the class of one."""
+    return not (p is None or isinstance(p, float | int | type)) and isinstance(p, Geometry)
+
+
+def check_geometry(geometry: Geometry, x0: Array, method: Any, traits: MethodTraits) -> None:
+    """Refuse a norm for arrays of another size, weights beyond x0's precision, and a method made for l_2 alone."""
+    shape = getattr(geometry, "shape", None)
+    if shape is not None:
+        size = sum(map(math.prod, shape)) if isinstance(shape, list) else math.prod(shape)
+        if size != x0.shape[0]:
+            raise ValueError(f"x0 has {x0.shape[0]} entries, but the norm given as p is for {size}")
+    is_lp = type(geometry) is Lp and geometry.weights is None
+    if traits.needs_lp and not is_lp:
+        raise TypeError(f"method {method.name!r} needs p to be a number, got {show_value(geometry)}")
+    if traits.euclidean and not (is_lp or is_euclidean(geometry)):
+        raise ValueError(
+            f"method {method.name!r} is made for l_2 and takes no norm such as {label_of(geometry)}; hasd, hasd-paper, "
+            "hasd-restart, linear-coupling, estimate-sequence and steepest-descent take any norm"
+        )
+    parts = getattr(geometry, "parts", (geometry,))
+    weights = [part.weights for part in parts if isinstance(part, Lp) and part.weights is not None]
+    if weights and resolution(x0) > 2.0**-52:
+        top, least = max(float(w.max()) for w in weights), min(float(w.min()) for w in weights)
+        if top > WEIGHTS_SINGLE or least * WEIGHTS_SINGLE < 1.0:
+            raise ValueError("weights must be between 1e-30 and 1e30 where x0 is in float32; give x0 in float64")
+
+
+def source(fun: Any, jac: Any, args: Any, x0: Array, mu: float = 0.0, layout: Layout = VECTOR) -> Source:
     """The function, from one of our objectives or from callables in SciPy's conventions."""
     if hasattr(fun, "value_and_grad") and hasattr(fun, "with_own_counter"):
         if jac is not None:
@@ -111,14 +160,19 @@ def source(fun: Any, jac: Any, args: Any, x0: Array, mu: float = 0.0) -> Source:
     if jac is None and (better := DIFFERENTIATED.get(library(x0))) is not None:
         each = f"finite differences of {x0.shape[0] + 1} evaluations in {str(x0.dtype).removeprefix('torch.')}"
         warnings.warn(f"without jac, each gradient is taken by {each}: {better}", UserWarning, stacklevel=4)
-    return BlackBox(fun, jac, args if isinstance(args, tuple) else (args,))
+    return BlackBox(fun, jac, args if isinstance(args, tuple) else (args,), layout)
 
 
-def strong_convexity(mu: Any, fun: Any, L: float | None) -> float:
-    """mu as given, or the objective's ridge, or 0."""
+def strong_convexity(mu: Any, fun: Any, L: float | None, geometry: Geometry) -> float:
+    """mu as given, or the objective's ridge, or 0.
+
+    f has mu ||u||_2^2 <= L ||u||^2 for every u, and ||u|| <= ||u||_2/r for the least gain r of the norm.
+    """
     out = getattr(fun, "ridge", 0.0) if mu is None else number("mu", mu, least=0.0)
-    if L is not None and out > L:
-        raise ValueError(f"mu = {out:g} cannot exceed L = {L:g}")
+    least = least_gain(geometry)
+    if L is not None and least is not None and out * least > L / least:
+        scaled = "" if least == 1.0 else f" divided by the square of the least gain, {least:g}"
+        raise ValueError(f"mu = {out:g} cannot exceed L = {L:g}{scaled}")
     return out
 
 
@@ -137,6 +191,7 @@ def state_to_resume(state: Any, method: Any, x0: Array) -> State:
         raise TypeError(
             f"resume must be a checkpoint's path or the state of an earlier result, got {show_value(state)}"
         )
+    state = state.for_method()
     if state.x.shape != x0.shape:
         raise ValueError(f"resume holds a state of length {state.x.shape[0]}, but x0 has length {x0.shape[0]}")
     if library(state.x) != library(x0):
@@ -181,12 +236,8 @@ def checkpoint(given: Any, every: Any) -> tuple[Path, int]:
     return place, int(min(whole_number("checkpoint_every", every, least=1), sys.maxsize))
 
 
-def check_requirements(
-    method: Any, traits: MethodTraits, objective: ObjectiveTraits, fun: Any, mu: float, norm: Geometry
-) -> None:
+def check_requirements(method: Any, traits: MethodTraits, objective: ObjectiveTraits, fun: Any, mu: float) -> None:
     """Refuse a problem that lacks what the method declares that it needs."""
-    if traits.needs_lp and type(norm) is not Lp:
-        raise TypeError(f"method {method.name!r} needs p to be a number, got {show_value(norm)}")
     if traits.needs_mu and mu == 0.0:
         raise ValueError(f"method {method.name!r} needs mu > 0: give mu=, or an objective with a ridge")
     if traits.needs_images and not objective.has_images and hasattr(fun, "loss"):

@@ -19,6 +19,7 @@ from ._resume import checkpoint as checkpoints
 from ._run import loop, stopping
 from ._run.capabilities import traits_of_method
 from ._run.job import Job
+from ._run.layout import Layout
 from ._run.oracle import Oracle
 from ._run.problem import Method, Problem
 from ._run.progress import Bar, Way, describe, record_with_bar
@@ -73,7 +74,8 @@ def minimize(
     fun : callable or objective
         ``fun(x, *args) -> float``, or with ``jac=True`` ``-> (float, gradient)``, or one of `hasd.objectives`.
     x0 : array_like
-        The start; it is never changed.
+        The start, a vector; it is never changed.  If p is a norm that knows its shape, x0 may be an array of this shape
+        or a list of arrays: fun gets x in this form and returns its gradient in it, and x is handed back in it.
     args : tuple
         Further arguments for fun and jac.
     method : str or method object
@@ -86,8 +88,8 @@ def minimize(
         The gradient as a function; True if fun returns it too; None for finite differences, which are slow:
         each takes len(x0) + 1 evaluations.
     p : float or geometry
-        The norm, 2 <= p <= inf, or an object with ``norm``, ``dual_norm`` and ``steepest``.  None lets the method
-        choose (inf for HASD).
+        The norm: an exponent, 2 <= p <= inf, or a norm such as `hasd.Lp` with weights, `hasd.Schatten`, `hasd.Blocks`,
+        or any object with ``norm``, ``dual_norm`` and ``steepest``.  None lets the method choose (inf for HASD).
     L : float, optional
         The smoothness constant of f in that norm; None finds it on the way.
     mu : float, optional
@@ -155,9 +157,10 @@ def minimize(
     (True, True)
     """
     fun, jac = scipy_style.take_over(fun, jac, bounds, constraints, options)
-    start = inputs.start(x0)
+    layout = inputs.layout(x0, p)
+    start = inputs.start(x0, layout)
     chosen, reason = _method(minimize, method, options, fun, p, L)
-    problem, images = _problem(start, fun, jac, args, chosen, p, L, mu)
+    problem, images = _problem(start, layout, fun, jac, args, chosen, p, L, mu)
     default_tol = stopping.DEFAULT_TOL if gap_tol is None else 0.0
     tol = default_tol if tol is None else inputs.number("tol", tol, least=0.0)
     gtol = 0.0 if gtol is None else inputs.number("gtol", gtol, least=0.0)
@@ -171,8 +174,8 @@ def minimize(
 
     oracle = problem.oracle
     oracle.maxfun, oracle.deadline = budget, time.perf_counter() + seconds
-    job = Job(problem, chosen, start, Recorder(oracle, gaps, rows), stopping.Tolerances(tol, gtol, gaps), goal)
-    call = None if callback is None else scipy_style.callback(inputs.callback(callback), job.recorder, start)
+    job = Job(problem, chosen, start, Recorder(oracle, gaps, rows), stopping.Tolerances(tol, gtol, gaps), goal, layout)
+    call = None if callback is None else scipy_style.callback(inputs.callback(callback), job.recorder, start, layout)
     begun, file = (_first_evaluation(oracle, start, images), None) if resume is None else _resume(resume, fun, job)
     if isinstance(begun, tuple):
         res = no_run(job, *begun)
@@ -239,18 +242,19 @@ def iterate(
     >>> bool(f(state.x) < 1e-5)
     True
     """
-    start = inputs.start(x0)
+    layout = inputs.layout(x0, p)
+    start = inputs.start(x0, layout)
     chosen, _ = _method(iterate, method, options, fun, p, L)
-    problem, images = _problem(start, fun, jac, args, chosen, p, L, mu)
+    problem, images = _problem(start, layout, fun, jac, args, chosen, p, L, mu)
     begun = _first_evaluation(problem.oracle, start, images)
-    return iter(()) if isinstance(begun, tuple) else _until_stop(problem, loop.states(problem, chosen, begun))
+    return iter(()) if isinstance(begun, tuple) else _until_stop(problem, layout, loop.states(problem, chosen, begun))
 
 
-def _until_stop(problem: Problem, states: Iterator[State]) -> Iterator[State]:
+def _until_stop(problem: Problem, layout: Layout, states: Iterator[State]) -> Iterator[State]:
     """The states with their counts, ended quietly where the method cannot go on."""
     try:
         for state in states:
-            yield state.with_counts(problem.oracle.counts, problem.oracle.record_value)
+            yield state.for_user(problem.oracle.counts, problem.oracle.record_value, layout)
     except Stop:
         return
 
@@ -270,14 +274,16 @@ def _method(caller: Any, method: Any, options: dict[str, Any], fun: Any, p: Any,
     return method, ""
 
 
-def _problem(x0: Array, fun: Any, jac: Any, args: Any, method: Method, p: Any, L: Any, mu: Any) -> tuple[Problem, bool]:
+def _problem(
+    x0: Array, layout: Layout, fun: Any, jac: Any, args: Any, method: Method, p: Any, L: Any, mu: Any
+) -> tuple[Problem, bool]:
     """What the method is given, and whether it will work on images, in float64.  Nothing is evaluated."""
     smoothness = None if L is None else inputs.number("L", L, least=0.0, strict=True)
-    convexity = inputs.strong_convexity(mu, fun, smoothness)
-    oracle = Oracle(inputs.source(fun, jac, args, x0, convexity))
-    problem = Problem(oracle, inputs.geometry(p, method.default_p), smoothness, convexity)
-    traits = traits_of_method(method)
-    inputs.check_requirements(method, traits, problem.traits, fun, convexity, problem.geometry)
+    geometry, traits = inputs.geometry(p, method.default_p), traits_of_method(method)
+    inputs.check_geometry(geometry, x0, method, traits)
+    convexity = inputs.strong_convexity(mu, fun, smoothness, geometry)
+    problem = Problem(Oracle(inputs.source(fun, jac, args, x0, convexity, layout)), geometry, smoothness, convexity)
+    inputs.check_requirements(method, traits, problem.traits, fun, convexity)
     return problem, traits.keeps_images and problem.traits.has_images
 
 

@@ -17,6 +17,7 @@ import numpy as np
 from scipy.optimize import OptimizeResult
 
 from ._math.arrays import Array, convert_like, copy_of
+from ._run.layout import Layout
 from ._run.record import State
 from ._run.report import Result
 from ._run.status import Status, Stop
@@ -67,13 +68,13 @@ def ignored_note(hess: Any, hessp: Any) -> str:
     return f"Ignored: {' and '.join(given)}, as the method is of first order." if given else ""
 
 
-def callback(given: Callable[..., Any], recorder: Recorder, x0: Array) -> Callable[[State], None]:
+def callback(given: Callable[..., Any], recorder: Recorder, x0: Array, layout: Layout) -> Callable[[State], None]:
     """The user's callback in SciPy's two forms, given x as x0 is; StopIteration becomes our Stop."""
     with_result, bounds = wants_result(given), recorder.bounds
 
     def call(state: State) -> None:
         point, fun = state.shown
-        x = copy_of(convert_like(point, x0))
+        x = layout.restore(copy_of(convert_like(point, x0)))
         tell = partial(given, x)
         if with_result:
             fun = recorder.oracle.record_value(point) if math.isnan(fun) else fun

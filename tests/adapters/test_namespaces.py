@@ -303,3 +303,53 @@ def test_problems_take_tensors_and_answer_in_numpy():
     fit = hasd.chebyshev(torch.tensor(A), torch.tensor(RIGHT))
     np.testing.assert_array_equal(fit.x, hasd.chebyshev(A, RIGHT).x)
     assert hasd.lp_fit(torch.tensor(A), torch.tensor(RIGHT), 4).fun == hasd.lp_fit(A, RIGHT, 4).fun
+
+
+# Norms with a shape --------------------------------------------------------------------------------------------------
+
+MATRIX = hasd.Schatten(math.inf, (3, 3))
+LIST = hasd.Blocks([hasd.Schatten(3.0, (2, 3)), hasd.Lp(math.inf, weights=[0.5, 1.0, 2.0])])
+
+
+def shaped_bowl(of, layout):
+    """The bowl for x as a matrix, or as a matrix and a vector."""
+    flat = bowl(of)
+
+    def f(x):
+        arrays = x if layout == "list" else [x]
+        xp = namespace(arrays[0])
+        value, g = flat(xp.concat([xp.reshape(part, (-1,)) for part in arrays]))
+        return value, [xp.reshape(g[:6], (2, 3)), g[6:]] if layout == "list" else xp.reshape(g, (3, 3))
+
+    return f
+
+
+def shaped_run(of, layout):
+    x0 = [of(np.zeros((2, 3))), of(np.zeros(3))] if layout == "list" else of(np.zeros((3, 3)))
+    norm = LIST if layout == "list" else MATRIX
+    res = hasd.minimize(shaped_bowl(of, layout), x0, jac=True, method="hasd", p=norm, L=40.0, maxiter=20, tol=0)
+    return (res.x, x0) if layout == "list" else ([res.x], [x0])
+
+
+@pytest.mark.parametrize("layout", ["matrix", "list"])
+@pytest.mark.parametrize("kind", LIBRARIES)
+def test_matrices_and_lists_of_other_libraries_take_numpys_steps(kind, layout):
+    expected, _ = shaped_run(np.array, layout)
+    found, start = shaped_run(LIBRARIES[kind], layout)
+    for x, x0, y in zip(found, start, expected, strict=True):
+        assert type(x) is type(x0) and x.shape == x0.shape and x.dtype == x0.dtype and device(x) == device(x0)
+        np.testing.assert_allclose(to_host(x), y, rtol=0, atol=1e-9)
+
+
+def test_weights_may_be_a_tensor():
+    norm = hasd.Lp(2.0, weights=torch.tensor([1.0, 2.0], requires_grad=True))
+    assert type(norm.weights) is np.ndarray and norm.norm(torch.tensor([3.0, 2.0])) == 5.0
+
+
+def test_tensors_of_any_shape_are_differentiated_in_any_norm():
+    target = torch.arange(9.0, dtype=torch.float64).reshape(3, 3)
+    zero = torch.zeros(3, 3, dtype=torch.float64)
+    res = hasd.torch.minimize(lambda X: torch.sum((X - target) ** 2), zero, p=MATRIX)
+    assert res.success and torch.allclose(res.x, target, atol=1e-4) and res.p == "Schatten-inf"
+    with pytest.raises(TypeError, match=r"^p must be a number between 2 and inf, got Schatten.*takes other norms$"):
+        hasd.torch.HASD([zero.requires_grad_()], p=MATRIX)

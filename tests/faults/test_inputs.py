@@ -80,7 +80,7 @@ BAD = [
     ({"method": "hasd", "stronger_cuts": 1}, TypeError, "stronger_cuts must"),
     ({"method": "hasd-paper", "weights": "tight"}, ValueError, "weights must"),
     ({"method": "hasd-restart"}, ValueError, "hasd-restart.*needs mu"),
-    ({"method": "hasd-restart", "mu": 1.0, "G_hat": 0.5}, ValueError, "G_hat must"),
+    ({"method": "hasd-restart", "mu": 1.0, "G_hat": 0.0}, ValueError, "G_hat must"),
     ({"method": "hasd-restart", "mu": 1.0, "G_hat": NAN}, ValueError, "G_hat must"),
     ({"method": "hasd-restart", "mu": 1.0, "inner": "agd"}, ValueError, "inner must"),
     ({"method": "hasd-restart", "mu": 1.0, "G_hat": 1.0, "constant": -1.0}, ValueError, "constant must"),

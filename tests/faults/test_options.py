@@ -48,7 +48,7 @@ ACCEPTED = {
     ("hasd-newton", "memory"): {"10^400": "as many pairs as there are iterations"},
     ("hasd-paper", "search"): {},
     ("hasd-paper", "weights"): {},
-    ("hasd-restart", "G_hat"): {"None": "certified restarts", "1.5": "a gain is at least 1"},
+    ("hasd-restart", "G_hat"): {"None": "certified restarts", "1.5": "any positive number"},
     ("hasd-restart", "constant"): {"1.5": "any positive number"},
     ("hasd-restart", "inner"): {"a method": "any that does without mu"},
     ("heavy-ball", "momentum"): {"0": "no momentum"},

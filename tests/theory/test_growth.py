@@ -7,6 +7,7 @@ import pytest
 
 from hasd import theory
 from hasd.methods import hasd_paper
+from norms import every_geometry
 from support import diagonal, every_norm, every_problem, log_sum_exp, run
 
 
@@ -18,11 +19,12 @@ def growth(states, constant):
         yield math.sqrt(state.weight), total / (constant * math.sqrt(states[0].L))
 
 
-@every_norm
+@every_geometry
 @every_problem
 @pytest.mark.parametrize("constant", [12.0, 18.0])
-def test_paper_weights_grow_with_the_gain(known, p, constant):
-    for weight, bound in growth(run(known(), "hasd-paper", p, 60), constant):
+def test_paper_weights_grow_with_the_gain(known, norm, constant):
+    known = known()
+    for weight, bound in growth(run(known, "hasd-paper", norm(known.x0.size), 60), constant):
         assert weight >= bound * (1 - 1e-12)
 
 

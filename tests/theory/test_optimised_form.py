@@ -9,6 +9,7 @@ import pytest
 import hasd
 from hasd import Lp, theory
 from hasd.methods import hasd as optimised
+from norms import BEYOND_LP, LP, every_geometry
 from reference.pseudocode import strong_psi_minimum
 from support import NORMS, Known, allowance, chain, diagonal, every_norm, every_problem, log_sum_exp, quadratic, run
 
@@ -19,33 +20,35 @@ def dual_norm(g, p):
     return Lp(p).dual_norm(g)
 
 
-def steps(states):
-    """min(s, r^2/s) of every step: s is what its weight was planned with, r the gain at its cut."""
+def steps(states, least=1.0):
+    """min(s, r^2/s) of every step: s is what its weight was planned with, r the gain at its cut, at least `least`."""
     for before, after in itertools.pairwise(states):
         g = after.cut.g
         gain = after.cut.dual_norm / float(np.linalg.norm(g))
         guess = gain if before.weight == 0.0 else 1.0 / math.sqrt(before.rho)
-        yield theory.optimised_step(max(guess, 1.0), max(gain, 1.0))
+        yield least * theory.optimised_step(max(guess / least, 1.0), max(gain / least, 1.0))
 
 
-@every_norm
+@every_geometry
 @every_problem
 @declared_and_found
 @pytest.mark.parametrize("strong", [False, True], ids=["mu = 0", "mu"])
-def test_the_invariant_holds_at_every_iterate(known, p, L, strong):
+def test_the_invariant_holds_at_every_iterate(known, norm, L, strong):
     known = known()
-    for state in run(known, "hasd", p, 120, L=L, mu=known.mu if strong else 0.0)[1:]:
+    norm = norm(known.x0.size)
+    for state in run(known, "hasd", norm, 120, L=L, mu=known.mu if strong else 0.0)[1:]:
         left = state.weight * state.U
         assert left <= state.psi + allowance(left, state.psi)
 
 
-@every_norm
+@every_geometry
 @every_problem
 @pytest.mark.parametrize("strong", [False, True], ids=["mu = 0", "mu"])
-def test_psi_is_the_minimum_of_all_cuts_and_their_prox_term(known, p, strong):
+def test_psi_is_the_minimum_of_all_cuts_and_their_prox_term(known, norm, strong):
     known = known()
+    norm = norm(known.x0.size)
     mu, cuts, weight = known.mu if strong else 0.0, [], 0.0
-    for state in run(known, "hasd", p, 60, mu=mu)[1:]:
+    for state in run(known, "hasd", norm, 60, mu=mu)[1:]:
         cuts.append((state.weight - weight, state.cut.x, state.cut.f, state.cut.g))
         weight = state.weight
         v, psi = strong_psi_minimum(cuts, known.x0, mu)
@@ -53,56 +56,61 @@ def test_psi_is_the_minimum_of_all_cuts_and_their_prox_term(known, p, strong):
         assert state.psi == pytest.approx(psi, rel=1e-9, abs=1e-9)
 
 
-@every_norm
+@every_geometry
 @every_problem
 @pytest.mark.parametrize("strong", [False, True], ids=["mu = 0", "mu"])
-def test_every_pair_has_property_p(known, p, strong):
+def test_every_pair_has_property_p(known, norm, strong):
     """At the minimiser, the start, the iterate itself and points anywhere; with a declared L."""
     known = known()
-    rng = np.random.default_rng(7)
-    for state in run(known, "hasd", p, 60, mu=known.mu if strong else 0.0)[1:]:
+    norm = norm(known.x0.size)
+    rng, L = np.random.default_rng(7), known.L(norm)
+    for state in run(known, "hasd", norm, 60, mu=known.mu if strong else 0.0)[1:]:
         for y in (known.x_star, known.x0, state.x, state.at.x, known.x_star + rng.standard_normal(known.x0.size)):
             f, g = known.f.value_and_grad(y)
-            least = theory.property_p(f, float(g @ (state.x - y)), dual_norm(g, p), known.L(p), p)
+            least = theory.property_p(f, float(g @ (state.x - y)), norm.dual_norm(g), L, norm.p)
             assert least - allowance(state.U, f, least) <= state.U
 
 
-@every_norm
+@every_geometry
 @every_problem
-def test_gap_and_gradient_of_the_iterate_are_within_the_bounds(known, p):
+def test_gap_and_gradient_of_the_iterate_are_within_the_bounds(known, norm):
     known = known()
-    L, total = known.L(p), 0.0
-    states = run(known, "hasd", p, 120)
-    for state, step in zip(states[1:], steps(states), strict=True):
+    norm = norm(known.x0.size)
+    L, total = known.L(norm), 0.0
+    states = run(known, "hasd", norm, 120)
+    for state, step in zip(states[1:], steps(states, norm.least_gain), strict=True):
         total += step
         T = state.iteration
         f, g = known.f.value_and_grad(state.x)
         gap = f - known.f_star
         assert gap <= theory.optimised_gap(known.R, state.weight, state.psi, state.U) + allowance(f, known.f_star)
         assert gap <= theory.certificate_gap(known.R, state.weight) + allowance(f, known.f_star)
-        assert gap <= theory.optimised_bound(L, known.R, p, total / T, T) + allowance(f, known.f_star)
-        bound = theory.optimised_gradient_norm_bound(L, known.R, p, state.weight)
-        assert dual_norm(g, p) <= bound * (1 + 1e-9) + 1e-9
+        assert gap <= theory.optimised_bound(L, known.R, norm.p, total / T, T) + allowance(f, known.f_star)
+        bound = theory.optimised_gradient_norm_bound(L, known.R, norm.p, state.weight)
+        assert norm.dual_norm(g) <= bound * (1 + 1e-9) + 1e-9
 
 
-@every_norm
+@every_geometry
 @every_problem
-def test_weights_grow_with_the_gain(known, p):
+def test_weights_grow_with_the_gain(known, norm):
     """sqrt(A_T) is at least sqrt(p*/L)/2 times the sum of min(s, r^2/s), and the first step counts more."""
     known = known()
-    states, total = run(known, "hasd", p, 120), 0.0
-    first = dual_norm(states[0].at.g, p) / np.linalg.norm(states[0].at.g)
-    for state, step in zip(states[1:], steps(states), strict=True):
+    norm = norm(known.x0.size)
+    states, total, L = run(known, "hasd", norm, 120), 0.0, known.L(norm)
+    first = norm.dual_norm(states[0].at.g) / np.linalg.norm(states[0].at.g)
+    for state, step in zip(states[1:], steps(states, norm.least_gain), strict=True):
         total += step
-        bound = theory.optimised_weight_bound(known.L(p), p, total / state.iteration, state.iteration, float(first))
+        T = state.iteration
+        bound = theory.optimised_weight_bound(L, norm.p, total / T, T, float(first))
         assert state.weight >= bound * (1 - 1e-9)
 
 
-@every_norm
+@every_geometry
 @every_problem
-def test_every_epoch_keeps_the_invariant_when_restarts_are_on(known, p):
+def test_every_epoch_keeps_the_invariant_when_restarts_are_on(known, norm):
     known = known()
-    for state in run(known, "hasd", p, 200, L=None, restart=True)[1:]:
+    norm = norm(known.x0.size)
+    for state in run(known, "hasd", norm, 200, L=None, restart=True)[1:]:
         left = state.weight * state.U
         assert left <= state.psi + allowance(left, state.psi)
         for certificate in (*state.certificates, state.estimate.certificate(state.origin)):
@@ -110,37 +118,42 @@ def test_every_epoch_keeps_the_invariant_when_restarts_are_on(known, p):
 
 
 LP_METHODS = ("hasd", "hasd-paper", "steepest-descent", "linear-coupling", "estimate-sequence")
-METHODS_AND_NORMS = [(method, p) for method in LP_METHODS for p in NORMS] + [("agd", 2.0), ("heavy-ball", 2.0)]
+ALL_NORMS = [*LP.values(), *BEYOND_LP.values()]
+METHODS_AND_NORMS = [(method, norm) for method in LP_METHODS for norm in ALL_NORMS]
+METHODS_AND_NORMS += [("agd", LP["p=2"]), ("heavy-ball", LP["p=2"])]
 
 
 @every_problem
-@pytest.mark.parametrize(("method", "p"), METHODS_AND_NORMS)
-def test_certificate_is_never_below_the_gap(known, p, method):
+@pytest.mark.parametrize(("method", "norm"), METHODS_AND_NORMS)
+def test_certificate_is_never_below_the_gap(known, norm, method):
     """For every method, whatever its iterates: each cut is a minorant."""
     known = known()
-    for state in run(known, method, p, 60, L=None)[1:]:
+    norm = norm(known.x0.size)
+    for state in run(known, method, norm, 60, L=None)[1:]:
         certificate = state.estimate.certificate(state.origin)
         for radius in (known.R, 2 * known.R):
             assert certificate.lower(radius) <= known.f_star + allowance(known.f_star)
 
 
-@every_norm
+@every_geometry
 @every_problem
 @pytest.mark.parametrize("method", ["estimate-sequence", "linear-coupling"])
 @declared_and_found
-def test_rivals_with_rho_one_keep_the_tight_invariant(known, p, method, L):
+def test_rivals_with_rho_one_keep_the_tight_invariant(known, norm, method, L):
     known = known()
+    norm = norm(known.x0.size)
     options = {"weights": "tight"} if method == "linear-coupling" else {}
-    for state in run(known, method, p, 60, L=L, **options)[1:]:
+    for state in run(known, method, norm, 60, L=L, **options)[1:]:
         left = state.weight * known.f(state.x)
         assert left <= state.psi + allowance(left, state.psi)
 
 
-@every_norm
+@every_geometry
 @every_problem
-def test_a_declared_L_costs_one_evaluation_an_iteration(known, p):
+def test_a_declared_L_costs_one_evaluation_an_iteration(known, norm):
     known = known()
-    res = hasd.minimize(known.f, known.x0, method="hasd", p=p, L=known.L(p), mu=0.0, tol=0, maxiter=50)
+    norm = norm(known.x0.size)
+    res = hasd.minimize(known.f, known.x0, method="hasd", p=norm, L=known.L(norm), mu=0.0, tol=0, maxiter=50)
     assert res.nfev <= res.nit + 2
     assert "too small" not in res.message
 

@@ -5,6 +5,7 @@ import pytest
 
 from hasd import theory
 from hasd.methods import hasd_paper
+from norms import every_geometry
 from reference.pseudocode import psi_minimum
 from support import allowance, diagonal, every_norm, every_problem, log_sum_exp, run
 
@@ -24,13 +25,14 @@ def recurrence(known, states, rule="algorithm"):
         yield state.weight * f + B, psi
 
 
-@every_norm
+@every_geometry
 @every_problem
 @pytest.mark.parametrize("L", ["declared", None])
 @pytest.mark.parametrize("rule", ["algorithm", "lemma"])
-def test_the_recurrence_holds_at_every_iterate(known, p, L, rule):
+def test_the_recurrence_holds_at_every_iterate(known, norm, L, rule):
     known = known()
-    for left, right in recurrence(known, run(known, "hasd-paper", p, 60, L=L, weights=rule), rule):
+    norm = norm(known.x0.size)
+    for left, right in recurrence(known, run(known, "hasd-paper", norm, 60, L=L, weights=rule), rule):
         assert left <= right + allowance(left, right)
 
 

@@ -10,6 +10,7 @@ import hasd
 from hasd import theory
 from hasd.methods import hasd_restart
 from hasd.methods.hasd_qn import HASDQN
+from norms import every_geometry
 from support import Known, diagonal, every_norm, quadratic, run, strongly_convex
 
 
@@ -41,12 +42,12 @@ def test_fixed_period_halves_the_gap(known, p, constant):
     assert first == period + 1
 
 
-@every_norm
+@every_geometry
 @strongly_convex
 @pytest.mark.parametrize("inner", ["hasd-paper", "hasd"])
-def test_certified_rule_halves_the_gap(known, p, inner):
+def test_certified_rule_halves_the_gap(known, norm, inner):
     known = known()
-    states = run(known, "hasd-restart", p, 400, mu=known.mu, inner=inner)
+    states = run(known, "hasd-restart", norm(known.x0.size), 400, mu=known.mu, inner=inner)
     gaps = outer_gaps(known, states)
     assert halves(gaps)
     for before, after in itertools.pairwise(states):

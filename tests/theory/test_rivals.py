@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from hasd import Lp, theory
+from norms import every_geometry
 from support import allowance, chain, diagonal, every_norm, every_problem, run, strongly_convex
 
 
@@ -20,12 +21,12 @@ def test_gradient_descent_keeps_its_bound(known):
         assert gap <= theory.gradient_descent_bound(known.L(2.0), known.R, T) + allowance(known.f_star)
 
 
-@every_norm
+@every_geometry
 @every_problem
 @pytest.mark.parametrize("L", ["declared", None])
-def test_steepest_descent_decreases_as_promised(known, p, L):
+def test_steepest_descent_decreases_as_promised(known, norm, L):
     known = known()
-    states = run(known, "steepest-descent", p, 60, L=L)
+    states = run(known, "steepest-descent", norm(known.x0.size), 60, L=L)
     for before, after in itertools.pairwise(states):
         drop = before.grad_norm**2 / (2 * after.L)
         assert after.fun <= before.fun - drop + allowance(before.fun)
@@ -60,13 +61,16 @@ def test_accelerated_gradient_descent_with_mu_keeps_its_bound(known):
         assert gap <= bound + allowance(known.f_star)
 
 
-@every_norm
+@every_geometry
 @every_problem
 @pytest.mark.parametrize("method", ["linear-coupling", "estimate-sequence"])
-def test_linear_coupling_and_estimate_sequence_keep_their_bound(known, p, method):
+def test_linear_coupling_and_estimate_sequence_keep_their_bound(known, norm, method):
+    """In l_p with L; in any norm with L/r^2, r the least gain."""
     known = known()
-    for T, gap in gaps(known, run(known, method, p, 80)):
-        assert gap <= theory.linear_coupling_bound(known.L(p), known.R, T) + allowance(known.f_star)
+    norm = norm(known.x0.size)
+    L = known.L(norm) / norm.least_gain**2
+    for T, gap in gaps(known, run(known, method, norm, 80)):
+        assert gap <= theory.linear_coupling_bound(L, known.R, T) + allowance(known.f_star)
 
 
 @every_norm

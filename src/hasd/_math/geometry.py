@@ -7,6 +7,9 @@ The steepest-descent map s = s_p(g) of the l_p norm is the vector with
 in coordinates s[i] = ||g||_{p*}^{(p-2)/(p-1)} sign(g[i]) |g[i]|^{1/(p-1)} (Lemma 1, Eq. (update)).  p = 2 gives
 g itself, p = inf gives ||g||_1 sign(g).  Everything is computed on u = g / max|g|, so that entries of 1e-300 and
 of 1e+300 both work and scaling g by a power of two scales the answer exactly.  Norms are kept, never their squares.
+
+With weights, ||x|| = ||W x||_p for W = diag(weights).  As x -> W x is an isometry to l_p, the dual norm is
+||W^{-1} g||_{p*}, the steepest-descent map W^{-1} s_p(W^{-1} g), and sigma = p* - 1 as in l_p.
 """
 
 from __future__ import annotations
@@ -17,8 +20,8 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from .._checks import is_number, show_value
-from .arrays import Array, largest_size, namespace, resolution
+from .._checks import check_shape, is_number, show_value
+from .arrays import Array, as_numpy, convert_like, detach, largest_size, namespace, resolution, to_host, vanishes
 
 SAFE, SAFE_SINGLE = 1e-200, 1e-25
 """Squares between this and its inverse are free of underflow and overflow; the same in float32."""
@@ -27,15 +30,24 @@ POWER, POWER_SINGLE = 1000, 100
 FAINT, LIFT = 2.0**-800, 2.0**900
 """Where all of a function's numbers are below FAINT, their products with steps may underflow.  Multiplied by LIFT they
 cannot; as it is a power of two, no digit of them changes."""
+WEIGHTS, WEIGHTS_SINGLE = 1e100, 1e30
+"""Weights lie between this and its inverse, so that squares of gains neither underflow nor overflow; and where x is in
+float32, so that the weights are numbers of float32."""
 
 
 @runtime_checkable
 class Geometry(Protocol):
-    """What a method asks of a norm; write a class with these names to bring your own (weights, groups).
+    """What a method asks of a norm; write a class with these names to bring your own.
 
     The guarantees need only that ``steepest`` and the two norms belong together:
-    <g, steepest(g)> = dual_norm(g)^2 and norm(steepest(g)) = dual_norm(g).  A further attribute `dual_convexity`, the
-    sigma >= 0 for which half the squared dual norm is sigma-strongly convex in the dual norm, makes ``hasd`` faster.
+    <g, steepest(g)> = dual_norm(g)^2 and norm(steepest(g)) = dual_norm(g).  A class may have further attributes:
+
+    - ``dual_convexity``: the sigma >= 0 for which half the squared dual norm is sigma-strongly convex in the dual norm.
+      It makes ``hasd`` faster; 0, which is always true, is taken without it.
+    - ``least_gain``: the least dual_norm(g)/||g||_2 over all g.  ``linear-coupling`` and ``estimate-sequence`` take 1
+      without it, and guarantee their rate only if no gain is below that.
+    - ``shape``: of the array that x stands for, or a list of shapes; x0 may then be such an array, or a list of arrays.
+    - ``label``: what the result reports as ``res.p`` in place of ``p``.
     """
 
     @property
@@ -101,7 +113,7 @@ def dot(x: Array, y: Array) -> float:
     return float(namespace(x).vecdot(x, y))
 
 
-def _power_norm(x: Array, q: float) -> float:
+def power_norm(x: Array, q: float) -> float:
     """||x||_q for 1 <= q <= inf, scaled by max|x|."""
     if q == 2.0:
         return norm2(x)
@@ -114,24 +126,70 @@ def _power_norm(x: Array, q: float) -> float:
     return top * total ** (1.0 / q)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Lp:
-    """The l_p norm on R^d, 2 <= p <= inf.
+    """The l_p norm on R^d, 2 <= p <= inf; with weights, the norm ||W x||_p with W = diag(weights).
 
+    Parameters
+    ----------
+    p : float
+        The exponent, 2 <= p <= inf.
+    weights : array_like, optional
+        Positive numbers between 1e-100 and 1e100, one for each entry of x.  The norm is
+        (sum_i (w_i |x_i|)^p)^{1/p}, and max_i w_i |x_i| at p = inf: for every p, the weights multiply the entries
+        before the norm is taken.  If L of f(x) = F(W x) is wanted, it is the L of F in l_p.  A gain
+        ||g||_*/||g||_2 may be below 1 here; it is at least 1/max(w).
+    shape : tuple of int, optional
+        The shape of x, if x is not a vector; the norm is that of all its entries.  Weights bring their own shape.
+
+    Examples
+    --------
     >>> import numpy as np
-    >>> geometry, g = Lp(float("inf")), np.array([3.0, -1.0])
-    >>> geometry.dual_norm(g), geometry.steepest(g)
+    >>> norm, g = Lp(float("inf")), np.array([3.0, -1.0])
+    >>> norm.dual_norm(g), norm.steepest(g)
     (4.0, array([ 4., -4.]))
+    >>> norm = Lp(float("inf"), weights=[1.0, 2.0])
+    >>> norm.norm(g), norm.dual_norm(g), norm.steepest(g)
+    (3.0, 3.5, array([ 3.5 , -1.75]))
     """
 
     p: float
+    weights: Any = None
+    shape: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
-        """Refuse exponents outside [2, inf]: below 2 the analysis does not hold."""
+        """Refuse exponents outside [2, inf]: below 2 the analysis does not hold.  Weights are copied."""
         if type(self.p) is not float and not is_number(self.p):
             raise TypeError(f"p must be a number between 2 and inf, got {show_value(self.p)}")
         if not self.p >= 2.0:
             raise ValueError(f"p must satisfy 2 <= p <= inf, got {self.p!r}")
+        object.__setattr__(self, "p", float(self.p))
+        if self.shape is not None:
+            object.__setattr__(self, "shape", check_shape("shape", self.shape))
+        if self.weights is not None:
+            weights = _checked_weights(self.weights)
+            if self.shape not in (None, weights.shape):
+                raise ValueError(f"weights must have the shape {self.shape}, got {weights.shape}")
+            object.__setattr__(self, "weights", weights)
+            object.__setattr__(self, "shape", weights.shape)
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        same = (self.p, self.shape) == (other.p, other.shape)
+        return same and (self.weights is other.weights or np.array_equal(self.weights, other.weights))
+
+    def __hash__(self) -> int:
+        return hash((self.p, self.shape))
+
+    def __repr__(self) -> str:
+        more = f", shape={self.shape}" if self.shape is not None else ""
+        return f"Lp(p={self.p!r}{more if self.weights is None else f', weights={show_value(self.weights)}'})"
+
+    @property
+    def label(self) -> Any:
+        """p, or with weights "weighted l_p"."""
+        return self.p if self.weights is None else f"weighted l_{self.p:g}"
 
     @property
     def dual(self) -> float:
@@ -143,30 +201,101 @@ class Lp:
         """sigma = p* - 1: half the squared dual norm is sigma-strongly convex in the dual norm."""
         return self.dual - 1.0
 
+    @property
+    def least_gain(self) -> float:
+        """The least ||g||_*/||g||_2: 1, or with weights 1/max(w), as ||W x||_p <= ||W x||_2 <= max(w) ||x||_2."""
+        return 1.0 if self.weights is None else 1.0 / float(self.weights.max())
+
     def norm(self, x: Array) -> float:
-        """||x||_p."""
-        return _power_norm(x, self.p)
+        """||x||_p; with weights, ||W x||_p."""
+        x = as_vector(x)
+        return power_norm(x if self.weights is None else x * self._weights_like(x), self.p)
 
     def dual_norm(self, g: Array) -> float:
-        """||g||_{p*}."""
-        return _power_norm(g, self.dual)
+        """||g||_{p*}; with weights, ||W^{-1} g||_{p*}.  It is positive where g is not 0, though it may underflow."""
+        g = as_vector(g)
+        if self.weights is None:
+            return power_norm(g, self.dual)
+        return power_norm(g / self._weights_like(g), self.dual) or (0.0 if vanishes(g) else math.ulp(0.0))
 
     def steepest(self, g: Array, dual_norm: float | None = None) -> Array:
-        """s_p(g); zero maps to zero.  The dual norm of g may be given where it is known."""
-        top = largest_size(g)
-        if self.p == 2.0 or top == 0.0 or not math.isfinite(top):
-            return g
-        xp = namespace(g)
-        dual_norm = self.dual_norm(g) if dual_norm is None else dual_norm
-        if self.p == math.inf:
-            return dual_norm * xp.sign(g)
-        q = 1.0 / (self.p - 1.0)
-        u = xp.abs(g) / top
-        s = (top * (dual_norm / top) ** (1.0 - q)) * (xp.sign(g) * u**q)
-        faint = u < 1024.0 * float(xp.finfo(g.dtype).smallest_normal)
-        if bool(xp.any(faint)):  # u may have underflowed; |g|^q and ||g||^{1-q} apart never do, as 0 < q <= 1
-            s = xp.where(faint, xp.sign(g) * (xp.abs(g) ** q * dual_norm ** (1.0 - q)), s)
-        return s
+        """s_p(g), or W^{-1} s_p(W^{-1} g); zero maps to zero.  The dual norm of g may be given where it is known."""
+        if self.weights is None:
+            return g if self.p == 2.0 else _steepest(self, g, g, None, dual_norm)
+        flat = as_vector(g)
+        w = self._weights_like(flat)
+        s = _steepest(self, flat, flat / w, w, dual_norm) / w
+        return s if s.shape == g.shape else namespace(g).reshape(s, g.shape)
+
+    def _weights_like(self, x: Array) -> Array:
+        """The weights as a vector in x's library and precision."""
+        flat = self.weights.reshape(-1)
+        return convert_like(flat if type(x) is np.ndarray else flat.copy(), x)  # PyTorch takes no read-only array
+
+
+def as_vector(x: Array) -> Array:
+    """All entries of x, one after the other."""
+    return x if x.ndim == 1 else namespace(x).reshape(x, (-1,))
+
+
+def _checked_weights(given: Any) -> np.ndarray:
+    """The weights as a fresh array in float64 that cannot be written to."""
+    array = as_numpy(to_host(detach(given)), "weights")
+    if array.dtype.kind not in "iuf" or array.ndim == 0:
+        raise TypeError(f"weights must be an array of real numbers, got {show_value(given)}")
+    if array.size == 0:
+        raise ValueError("weights must not be empty")
+    out = np.array(array, dtype=np.float64)
+    wrong = ~((out >= 1.0 / WEIGHTS) & (out <= WEIGHTS))
+    if wrong.any():
+        place = tuple(int(i) for i in np.argwhere(wrong)[0])
+        where = ", ".join(map(str, place))
+        raise ValueError(f"weights must be between 1e-100 and 1e100, but weights[{where}] is {float(out[place])!r}")
+    out.flags.writeable = False
+    return out
+
+
+def _steepest(lp: Lp, g: Array, z: Array, w: Array | None, dual_norm: float | None) -> Array:
+    """s_p(z), where z is g, or g/w for weights w."""
+    top = largest_size(z)
+    if lp.p == 2.0 or top == 0.0 or not math.isfinite(top):
+        return z
+    xp = namespace(g)
+    dual_norm = power_norm(z, lp.dual) if dual_norm is None else dual_norm
+    if lp.p == math.inf:
+        return dual_norm * xp.sign(g)
+    q = 1.0 / (lp.p - 1.0)
+    u = xp.abs(z) / top
+    s = (top * (dual_norm / top) ** (1.0 - q)) * (xp.sign(g) * u**q)
+    faint = u < 1024.0 * float(xp.finfo(g.dtype).smallest_normal)
+    if bool(xp.any(faint)):  # u may have underflowed; |g|^q, w^q and ||g||^{1-q} apart never do, as 0 < q <= 1
+        root = xp.abs(g) ** q if w is None else xp.abs(g) ** q / w**q
+        s = xp.where(faint, xp.sign(g) * (root * dual_norm ** (1.0 - q)), s)
+    return s
+
+
+def is_euclidean(geometry: Geometry) -> bool:
+    """Whether the norm is known to be l_2.
+
+    >>> is_euclidean(Lp(2.0)), is_euclidean(Lp(2.0, weights=[1.0, 2.0])), is_euclidean(Lp(3.0))
+    (True, False, False)
+    """
+    return bool(getattr(geometry, "is_euclidean", type(geometry) is Lp and geometry.label == 2.0))
+
+
+def least_gain(geometry: Geometry) -> float | None:
+    """The least gain of any gradient; None where the geometry does not say.
+
+    >>> least_gain(Lp(3.0)), least_gain(Lp(3.0, weights=[1.0, 4.0]))
+    (1.0, 0.25)
+    """
+    known = getattr(geometry, "least_gain", None)
+    return None if known is None else float(known)
+
+
+def label_of(geometry: Geometry) -> Any:
+    """What the result reports as ``res.p``."""
+    return getattr(geometry, "label", geometry.p)
 
 
 def gain(geometry: Geometry, g: Array) -> float:

@@ -39,6 +39,8 @@ from .geometry import Geometry, dot, lift
 
 ROOM = 1.1
 """How far c is kept above mu at least: at c = mu the planned weight is infinite."""
+LEAST_C = 2.0**-1000
+"""A c below this, of tiny functions or large gains, is raised to it, so that weights do not overflow."""
 FULL_SHARE = 0.25
 """How far what L must satisfy is moved from property P's demand towards that of co-coercivity.  P alone lets L fall too
 far at p = inf, where sigma = 0; all of co-coercivity costs a third more evaluations on l_inf potentials."""
@@ -149,7 +151,7 @@ def plan_weight(estimate: Estimate, c: float, sigma: float, bonus: float = 0.0) 
     >>> plan_weight(Estimate.around(np.zeros(1)), c=4.0, sigma=1.0).weight
     0.25
     """
-    c = max(c, ROOM * (1.0 + bonus) * estimate.mu)
+    c = max(c, ROOM * (1.0 + bonus) * estimate.mu, LEAST_C)
     return WeightPlan(planned_weight(estimate.weight, estimate.kappa, estimate.mu, c, sigma, bonus), c)
 
 

@@ -30,6 +30,7 @@ class MethodTraits(NamedTuple):
     needs_hessian: bool = False  # it writes out A^T phi'' A
     needs_lp: bool = False  # it works in l_p norms only, not in a geometry of the user's own
     keeps_images: bool = False  # it works on images where there are any, in float64, and measures its steps by them
+    euclidean: bool = False  # it is made for l_2, and a norm of matrices, groups or weights means nothing to it
     state_classes: tuple[type, ...] = ()  # the classes of its states, for checkpoints
     assumes: Callable[[Any], str] = assume_nothing  # what its bounds assume of x*, in words, for the norm of the run
     finish: Callable[[Any, Evaluation], Evaluation] = hand_back  # (problem, e) -> e as it may be handed back

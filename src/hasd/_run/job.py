@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 
 from .._math.arrays import Array, convert_like, library, to_host
-from .._math.geometry import Geometry, Lp, norm2
+from .._math.geometry import Geometry, Lp, label_of, norm2
 from .._version import VERSION
 from ..objectives.base import Objective
+from .layout import VECTOR, Layout
 from .problem import Method, Problem
 from .record import Picture, Run, State, fields_of, restore_fields
 from .stopping import Tolerances
@@ -39,6 +40,7 @@ class Job:
     recorder: Recorder  # with the bounds
     wanted: Tolerances
     goal: str  # what a run that ends at a limit returns the best point by
+    layout: Layout = VECTOR  # how the user's x is laid out
 
     @cached_property
     def configuration(self) -> dict[str, Any]:
@@ -46,7 +48,7 @@ class Job:
         return {
             "version": VERSION,
             "method": ADDRESS.sub("", repr(self.method)) if is_dataclass(self.method) else self.method.name,
-            "p": repr(self.problem.geometry.p),
+            "p": repr(label_of(self.problem.geometry)),
             "L": self.problem.L,
             "mu": self.problem.mu,
             "dimension": self.x0.shape[0],
@@ -96,7 +98,8 @@ class Job:
         own, given = to_host(convert_like(origin, self.x0)), to_host(self.x0)
         if not np.array_equal(own, given):
             i = int(np.flatnonzero(own != given)[0])
-            raise ValueError(f"{where} is of a run from another x0: its x0[{i}] is {own[i]}, this one's is {given[i]}")
+            at = f"x0{self.layout.index_of(i)}"
+            raise ValueError(f"{where} is of a run from another x0: its {at} is {own[i]}, this one's is {given[i]}")
 
     def _refuse_other_function(self, where: str, run: Run) -> None:
         """Compare f where the run last knew it: the same data, and the same function, give the same value.
@@ -115,7 +118,7 @@ class Job:
 def _fingerprint(geometry: Geometry, x0: Array) -> str:
     """Text that tells a user's geometry from others: its class, and both norms of one fixed vector."""
     name = type(geometry).__qualname__
-    if type(geometry) is Lp:
+    if type(geometry) is Lp and geometry.weights is None:
         return name
     uneven = convert_like(np.cos(np.arange(1.0, x0.shape[0] + 1.0)), x0)
     return f"{name} with norms {float(geometry.norm(uneven)):.6g} and {float(geometry.dual_norm(uneven)):.6g}"

@@ -8,7 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from .._math.arrays import Array
 from .._math.evaluation import Evaluation
-from .._math.geometry import Geometry, Lp
+from .._math.geometry import Geometry, Lp, is_euclidean
 from .capabilities import ObjectiveTraits, traits_of_objective
 from .oracle import Oracle
 from .record import State
@@ -38,12 +38,17 @@ class Problem:
         """What the objective says of itself."""
         return traits_of_objective(getattr(self.oracle.source, "objective", None))
 
+    @cached_property
+    def is_euclidean(self) -> bool:
+        """Whether the norm is l_2, in which every evaluation knows its gradient's."""
+        return is_euclidean(self.geometry)
+
     def dual_norm(self, e: Evaluation) -> float:
         """||g||_{p*} at an evaluation: computed once for each."""
         known = e.__dict__.get("dual_norm")
         if known is None:
-            euclidean = type(self.geometry) is Lp and self.geometry.p == 2.0  # every evaluation knows that norm
-            known = e.__dict__["dual_norm"] = e.norm2 if euclidean else self.geometry.dual_norm(e.g)
+            known = e.norm2 if self.is_euclidean else float(self.geometry.dual_norm(e.g))
+            e.__dict__["dual_norm"] = known
         return known
 
     def gain(self, e: Evaluation) -> float:

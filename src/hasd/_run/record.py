@@ -18,6 +18,7 @@ from .._math.estimate import Estimate, EstimateBound
 from .._math.evaluation import Bend, Evaluation
 from .certificate import Cut
 from .convexity import Convexity
+from .layout import Layout
 from .status import Status
 
 
@@ -116,6 +117,10 @@ class State:
         """The point that traces and callbacks show, with its value; NaN: it is evaluated for them."""
         return self.x, self.fun
 
+    def for_method(self) -> State:
+        """A state of `iterate` as its method made it, with x as a vector."""
+        return self.with_fields(x=self.__dict__.get("_vector", self.x))
+
     def __getstate__(self) -> dict[str, Any]:
         """Its fields without the function that evaluates `fun`, which only this process has."""
         return {"fun": math.nan, **{name: value for name, value in self.__dict__.items() if name != "_ask"}}
@@ -126,9 +131,12 @@ class State:
         twin.__dict__.update(self.__dict__, **fields)
         return twin
 
-    def with_counts(self, counts: tuple[int, int, int], ask: Callable[[Array], float]) -> State:
-        """A copy with the counts so far; a value that the method had no need of is evaluated when it is read."""
-        twin = self.with_fields(counts=counts, _ask=ask)
+    def for_user(self, counts: tuple[int, int, int], ask: Callable[[Array], float], layout: Layout) -> State:
+        """A copy with the counts so far and x in the user's layout.
+
+        A value that the method had no need of is evaluated when it is read.
+        """
+        twin = self.with_fields(counts=counts, x=layout.restore(self.x), _vector=self.x, _ask=ask)
         if math.isnan(self.fun):
             del twin.__dict__["fun"]
         return twin
@@ -139,7 +147,7 @@ class State:
             """`fun`, where it was left open: Python asks here for what is not among the fields."""
             if name != "fun" or "_ask" not in self.__dict__:
                 raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
-            return self.__dict__.setdefault("fun", self.__dict__["_ask"](self.x))
+            return self.__dict__.setdefault("fun", self.__dict__["_ask"](self.__dict__["_vector"]))
 
 
 @dataclass

@@ -82,19 +82,22 @@ class Result(OptimizeResult):
         """Write the fields to a file whose name ends in .json, or in .npz, which is better for large arrays.
 
         ``numpy.load(path)`` reads an npz file without pickle; its entry "fields" has all that is no array, as JSON.
-        In JSON, numbers that are not finite are null.  A transport plan is not saved: it can be computed from x.
+        In JSON, numbers that are not finite are null.  If x is a list of arrays, they are named "x.0", "x.1" and so on.
+        A transport plan is not saved: it can be computed from x.
         """
         path = Path(path)
         if path.suffix not in (".json", ".npz"):
             raise ValueError(f"the name of a result's file must end in .json or .npz, got {str(path)!r}")
         fields = {name: self[name] for name in self if name not in ("certificate", "state")}
         arrays = {name: to_host(value) for name, value in fields.items() if hasattr(to_host(value), "dtype")}
+        lists = {name: value for name, value in fields.items() if isinstance(value, list)}
+        arrays |= {f"{name}.{k}": to_host(part) for name, parts in lists.items() for k, part in enumerate(parts)}
         for name, column in (fields.get("trace") or {}).items():
             arrays[f"trace.{name}"] = column
         plain = {name: value for name, value in fields.items() if isinstance(value, bool | int | float | str)}
         if path.suffix == ".json":
-            lists = {name: np.asarray(value).tolist() for name, value in arrays.items()}
-            path.write_text(json.dumps(replace_nonfinite({**plain, **lists}), indent=1, allow_nan=False))
+            numbers = {name: np.asarray(value).tolist() for name, value in arrays.items()}
+            path.write_text(json.dumps(replace_nonfinite({**plain, **numbers}), indent=1, allow_nan=False))
         else:
             np.savez(path, fields=json.dumps(replace_nonfinite(plain), allow_nan=False), **arrays)
 
@@ -118,4 +121,6 @@ def _short_text(value: Any) -> str:
         if math.prod(value.shape) > 10:
             return f"array of shape {tuple(value.shape)}, {value.dtype}"
         return " ".join(np.array2string(np.asarray(to_host(value)), precision=6).split())
+    if isinstance(value, list):
+        return f"[{', '.join(map(_short_text, value))}]"
     return " ".join(str(value).split())

@@ -8,6 +8,7 @@ from typing import Any
 
 from .._math.arrays import Array, convert_like, copy_of
 from .._math.evaluation import Evaluation
+from .._math.geometry import label_of
 from ..objectives._operators import quiet
 from .capabilities import traits_of_method
 from .certificate import Certificate, cut_at
@@ -124,19 +125,19 @@ def _build(job: Job, e: Evaluation, status: Status, note: str, certificate: Cert
     oracle, columns = job.problem.oracle, job.recorder.columns()
     counts = dict(zip(("nfev", "njev", "nprod"), oracle.counts, strict=True))
     return Result(
-        x=copy_of(e.x),
+        x=job.layout.restore(copy_of(e.x)),
         fun=e.f,
         gap=certificate.gap() if certificate.needs_no_radius else math.inf,
         lower=certificate.lower() if certificate.needs_no_radius else -math.inf,
         certificate=certificate,
-        jac=copy_of(e.g),
+        jac=job.layout.restore(copy_of(e.g)),
         **counts,
         nrecord=oracle.nrecord,
         status=status.code,
         success=status.success,
         message=f"{status.message} {note}".strip(),
         method=job.method.name,
-        p=job.problem.geometry.p,
+        p=label_of(job.problem.geometry),
         **end,
         seconds=job.recorder.seconds,
         trace=columns,

@@ -14,6 +14,7 @@ from .._math.arrays import Array, convert_like, copy_of, namespace, resolution, 
 from .._math.doubt import Doubt, Sizes, doubt_of_differences, doubt_of_function
 from .._math.evaluation import Evaluation, sizes_of
 from .capabilities import traits_of_objective
+from .layout import VECTOR, Layout
 from .returned import as_array, as_gradient, as_scalar
 from .status import Status, Stop
 
@@ -90,7 +91,7 @@ class CountingSource(Source):
 
 @dataclass
 class BlackBox(CountingSource):
-    """A user's function.  It is handed a copy of x, so that it may write into its argument.
+    """A user's function.  It is handed a copy of x in the user's layout, so that it may write into its argument.
 
     It is taken to be as precise as its argument, or as the gradient that it returns.
     """
@@ -98,6 +99,7 @@ class BlackBox(CountingSource):
     fun: Callable[..., Any]
     jac: Any  # a callable; True: fun returns (f, g); None: finite differences
     args: tuple[Any, ...] = ()
+    layout: Layout = VECTOR  # how the user's x is laid out
     errstate: Any = field(default_factory=np.geterr)  # the caller's, for the caller's own code
 
     def doubt(self, e: Evaluation, image: float | None = None) -> Doubt:
@@ -126,7 +128,7 @@ class BlackBox(CountingSource):
             return self.value_and_grad(x)[0]
         self.nfev += 1
         with np.errstate(**self.errstate):
-            return as_scalar(self.fun(copy_of(x), *self.args))
+            return as_scalar(self.fun(self._argument(x), *self.args))
 
     def value_and_grad(self, x: Array, deadline: float = math.inf) -> tuple[float, Array]:
         """f(x) and grad f(x)."""
@@ -134,7 +136,7 @@ class BlackBox(CountingSource):
             self.nfev += 1
             self.njev += 1
             with np.errstate(**self.errstate):
-                pair = self.fun(copy_of(x), *self.args)
+                pair = self.fun(self._argument(x), *self.args)
             try:
                 f, g = pair
             except (TypeError, ValueError):
@@ -147,11 +149,16 @@ class BlackBox(CountingSource):
             return f, g
         self.njev += 1
         with np.errstate(**self.errstate):
-            g = self.jac(copy_of(x), *self.args)
+            g = self.jac(self._argument(x), *self.args)
         return f, self._gradient(g, x)
+
+    def _argument(self, x: Array) -> Any:
+        """What the user's function is called with."""
+        return self.layout.restore(copy_of(x))
 
     def _gradient(self, value: Any, x: Array) -> Array:
         """The gradient in x's type; where it came in a coarser one, so is the function taken to be computed."""
+        value = self.layout.flatten(value, "what jac returns")
         if getattr(value, "dtype", x.dtype) != x.dtype:
             array = as_array(value, "what jac returns")
             if namespace(array).isdtype(array.dtype, "real floating"):

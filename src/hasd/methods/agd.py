@@ -39,6 +39,7 @@ class AGD:
 
     name: str = "agd"
     default_p: float = 2.0
+    euclidean: ClassVar[bool] = True
     state_classes: ClassVar[tuple[type, ...]] = (AGDState,)
 
     def init(self, problem: Problem, start: Evaluation) -> AGDState:

@@ -5,7 +5,8 @@ Algorithm.  y_t = (A_t x_t + a v_t)/A_{t+1},   x_{t+1} = y_t - s_p(grad f(y_t))/
             psi_{t+1} = psi_t + a [f(y_t) + <grad f(y_t), . - y_t>],   A_{t+1} = A_t + a = L a^2.
 Guarantee.  A_t f(x_t) <= min psi_t for all t, hence f(x_T) - f* <= R^2/(2 A_T) <= 2 L R^2/(T + 1)^2, R in l_2.
 Reference.  Nesterov, Smooth minimization of non-smooth functions (2005), with d(x) = 1/2 ||x - x_0||_2^2, which is
-            1-strongly convex w.r.t. l_p for every p >= 2.
+            1-strongly convex w.r.t. l_p for every p >= 2.  In another norm, with gains of at least r, L/r^2 stands for
+            L in the weights and in the guarantee.
 
 >>> import numpy as np, hasd
 >>> f = hasd.objectives.Quadratic(np.diag([1.0, 50.0]))
@@ -20,7 +21,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from .._math.estimate import increment
-from .._math.geometry import Array
+from .._math.geometry import Array, least_gain
 from .._run.record import S
 from .base import Evaluation, Problem, State, advance, descend, evaluate_near, first_state
 
@@ -48,21 +49,24 @@ class EstimateSequence:
 
 
 def coupled_step(problem: Problem, state: S, rule: Callable[[float], tuple[float, float]], to_v: Array) -> S:
-    """One step with rho = 1: a, tau = rule(L), y = x + tau to_v, to_v = v - x, x+ = y - s_p(g)/L, and the cut at y.
+    """One step with rho = 1/r^2: a, tau = rule(L), y = x + tau to_v, to_v = v - x, x+ = y - s_p(g)/L, the cut at y.
 
-    Where L is backtracked it never falls, and y is made anew while tau moves with L.
+    The prox term 1/2 ||.||_2^2 is 1-strongly convex in r ||.||, r the least gain of the norm: weights are those for the
+    constant L/r^2 that f has in that norm.  Where L is backtracked it never falls, and y is made anew while tau moves
+    with L.
     """
+    least = least_gain(problem.geometry) or 1.0
     estimate, trials, spoilt = state.estimate, 0, 1.0
     L = problem.L or max(state.L_next, math.ulp(0.0))  # an L that underflowed to 0 is taken for the smallest number
     while True:
-        _, tau = rule(L)
+        _, tau = rule(L / least / least)
         y = state.x + tau * to_v
         e, more = (state.at, 1) if state.iteration == 0 else evaluate_near(problem, y, state.x)  # y_0 = x_0
         step = descend(problem, e, L)
         trials, spoilt = trials + more, spoilt * step.spoilt
-        a, share = rule(step.L)
+        a, share = rule(step.L / least / least)
         if state.iteration == 0 or not step.L > L or share == tau:
             break
         L = step.L
-    own = {"L": step.L, "L_next": step.L / spoilt, "rho": 1.0, "theta": 1.0 - share}
+    own = {"L": step.L, "L_next": step.L / spoilt, "rho": 1.0 / least**2, "theta": 1.0 - share}
     return advance(problem, state, e, estimate.cut(a, e), trials, x=step.x, fun=step.f, **own)

@@ -15,7 +15,8 @@ Guarantee.  (One epoch: declared L, or restart=False; with restarts it holds fro
             A_t U_t <= min psi_t for all t.  With a declared L, f(x_t) <= U_t, hence f(x_T) - f* <= R^2/(2 A_T) <=
             2 L R^2/(p* Gamma^2 T^2), where Gamma is the mean of min(s, r^2/s) over the run and R = ||x_0 - x*||_2; with
             mu > 0 the weights grow geometrically.  The lower bounds on f* never depend on L.
-Proof.      docs/theory.md, "The optimised form".
+            In any norm the same holds with its dual norm, its constant L, and 1 + sigma for p*.
+Proof.      docs/theory.md, "The optimised form" and "Any norm".
 Reference.  Bai & Bullins, Faster Acceleration for Steepest Descent (COLT 2025) for the l_p step with l_2 prox; OGM
             (Drori & Teboulle 2014; Kim & Fessler 2016; Park, Park & Ryu 2023) for the pair (x, U) at p = 2; Carmon,
             Hausler, Jambulapati, Jin & Sidford (2022) for damping in place of a search.

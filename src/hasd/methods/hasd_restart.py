@@ -59,10 +59,10 @@ class HASDRestart:
     needs_mu: bool = True
 
     def __post_init__(self) -> None:
-        """Refuse a G_hat below 1 (gains are at least 1), and an inner method that is unknown."""
+        """Refuse a G_hat that is not positive (in l_p gains are at least 1), and an inner method that is unknown."""
         object.__setattr__(self, "constant", number("constant", self.constant, least=0.0, strict=True))
         if self.G_hat is not None:
-            G_hat = number("G_hat", self.G_hat, least=1.0)  # as every gain is
+            G_hat = number("G_hat", self.G_hat, least=0.0, strict=True)
             object.__setattr__(self, "G_hat", G_hat)
         known = self.inner in INNER if isinstance(self.inner, str) else isinstance(self.inner, Method)
         if not known or isinstance(self.inner, type):
@@ -84,6 +84,11 @@ class HASDRestart:
     def keeps_images(self) -> bool:
         """Whether the inner method keeps images."""
         return traits_of_method(self._method()).keeps_images
+
+    @property
+    def euclidean(self) -> bool:
+        """Whether the inner method is made for l_2."""
+        return traits_of_method(self._method()).euclidean
 
     @property
     def finish(self) -> Callable[[Problem, Evaluation], Evaluation]:

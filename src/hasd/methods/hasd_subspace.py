@@ -106,7 +106,7 @@ class HASDSubspace(ImageMethod):
         if e.norm2 == 0.0:
             return _take_gradient(problem, state, e)
         span, h = state.span.with_direction(images, e.g)
-        if problem.geometry.p != 2.0:
+        if not problem.is_euclidean:
             span, _ = span.with_direction(images, problem.steepest(e))
         ridge = Ridge.near(problem.objective.ridge, state.x, span.S)
         place = Place(np.zeros(span.k), state.point, state.fun, state.damping)

@@ -37,6 +37,7 @@ class HeavyBall:
     momentum: float = 0.9
     name: str = "heavy-ball"
     default_p: float = 2.0
+    euclidean: ClassVar[bool] = True
     state_classes: ClassVar[tuple[type, ...]] = (HeavyBallState,)
 
     def __post_init__(self) -> None:

@@ -5,6 +5,7 @@ Algorithm.  y = tau v_t + (1 - tau) x_t,  x_{t+1} = y - s_p(grad f(y))/L,  v_{t+
             weights="published":  a = (t + 2)/(2L), as in the reference;
             weights="tight":      a from L a^2 = A_{t+1}, which is HASD's tight form with rho fixed to 1.
             The mirror map is 1/2 ||.||_2^2, which is 1-strongly convex w.r.t. l_p for every p >= 2 (l_inf included).
+            In another norm, with gains of at least r, L/r^2 stands for L in the weights and in the guarantee.
 Guarantee.  f(x_T) - f* <= 2 L R^2/(T + 1)^2, R in l_2, for both.  Published weights keep
             L a_t^2 f(x_t) + (1/4L) sum_{k<t} f(x_k) <= min psi_t; tight ones A_t f(x_t) <= min psi_t.
 Reference.  Allen-Zhu & Orecchia, Linear coupling (ITCS 2017), Theorem 4.1.

@@ -27,6 +27,11 @@ class SteepestDescent:
     name: str = "steepest-descent"
     default_p: float = math.inf
 
+    @property
+    def euclidean(self) -> bool:
+        """Whether it goes by the name of gradient descent."""
+        return self.default_p == 2.0
+
     def init(self, problem: Problem, start: Evaluation) -> State:
         """x_0 with its gradient."""
         return State(**first_state(problem, start, problem.mu))

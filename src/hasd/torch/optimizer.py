@@ -14,6 +14,7 @@ from .. import _inputs as inputs
 from .._math.arrays import to_numpy
 from .._math.estimate import EstimateBound
 from .._math.evaluation import NO_BEND, Bend, Evaluation
+from .._math.geometry import Lp
 from .._resume import packing
 from .._run import loop
 from .._run.capabilities import ObjectiveTraits, traits_of_method
@@ -102,9 +103,11 @@ class HASD(torch.optim.Optimizer):
         chosen = make(method, options, HASD)
         inputs.number("lr", float(lr), least=0.0)
         constant = None if L is None else inputs.number("L", L, least=0.0, strict=True)
-        convexity = inputs.strong_convexity(mu, None, constant)
         geometry = inputs.geometry(p, chosen.default_p)
-        inputs.check_requirements(chosen, traits_of_method(chosen), ObjectiveTraits(), None, convexity, geometry)
+        if geometry != Lp(geometry.p):
+            raise TypeError(f"p must be a number between 2 and inf, got {p!r}; hasd.torch.minimize takes other norms")
+        convexity = inputs.strong_convexity(mu, None, constant, geometry)
+        inputs.check_requirements(chosen, traits_of_method(chosen), ObjectiveTraits(), None, convexity)
         shared = {"p": geometry.p, "L": L, "mu": mu, "method": method, "maximize": maximize, "options": options}
         super().__init__(params, {"lr": lr, **shared})
 
