@@ -19,6 +19,7 @@ extensions  restarts and the norm of the gradient
 optimised   the optimised form: property P, its invariant, its rate, strong convexity
 tight       cuts with rho given or with the largest weight, and the certificate
 rivals      gradient and steepest descent, AGD, linear coupling, estimate sequences, the lower bound
+area_convexity  dual extrapolation for ||Ax - b||_inf over the box
 lp_hessian  the Hessian of ||z||_p^2
 
 >>> run = dict(L=1.0, R=1.0, G=1.0, T=10)
@@ -29,7 +30,8 @@ lp_hessian  the Hessian of ||z||_p^2
 """
 
 # ruff: noqa: F403
-from . import extensions, lp_hessian, optimised, published, rivals, tight
+from . import area_convexity, extensions, lp_hessian, optimised, published, rivals, tight
+from .area_convexity import *
 from .extensions import *
 from .lp_hessian import *
 from .optimised import *
@@ -37,4 +39,5 @@ from .published import *
 from .rivals import *
 from .tight import *
 
-__all__ = [name for module in (published, extensions, optimised, tight, rivals, lp_hessian) for name in module.__all__]
+_MODULES = (published, extensions, optimised, tight, rivals, area_convexity, lp_hessian)
+__all__ = [name for module in _MODULES for name in module.__all__]
