@@ -6,15 +6,17 @@ Algorithm.  r(x, y) = alpha N sum_i y_i ln y_i + <y, |A^| x^2>, N the largest l_
             1. z = argmin <s, .> + r,
             2. w = argmin <s + g(z)/kappa, .> + r,
             3. s <- s + g(w)/(2 kappa); the answer is the mean of the w.
-            The minima are found by turns, x_j = clip(-xi_j/(2 (|A^|^T y)_j), -1, 1) and y ~ exp(-(eta + |A^| x^2)/(alpha N))
-            for s = (xi, eta), from the y before, until they are within `error` of the minimum or `rounds` are over.
-Guarantee.  If r is area convex with kappa, gap <= 2 kappa N (alpha ln 2n + 1)/T + 4 kappa error at the mean of T points.
-            This is proved for alpha = 4, kappa = sqrt(3)/2, where it is sqrt(3) N (4 ln 2n + 1)/T.  With smaller constants
-            there is no such bound, but the duality gap of the mean is as true as before.
+            The minima are found by turns, with s = (xi, eta): x_j = clip(-xi_j/(2 (|A^|^T y)_j), -1, 1), and y in
+            proportion to exp(-(eta + |A^| x^2)/(alpha N)), from the y before, until they are close enough.
+Guarantee.  If r is area convex with kappa, the mean of T points has a duality gap of at most
+            2 kappa N (alpha ln 2n + 1)/T, and 4 kappa times the mean error of the minima.  This is proved for
+            alpha = 4, kappa = sqrt(3)/2.  With smaller constants there is no such bound, but the gap that is computed
+            from the mean is as true as before.
 Proof.      docs/theory.md, "Area convexity".
-Cost.       Four products with A or A^T in an iteration, and two with |A| or |A|^T in each round of the two minima.
-Reference.  Sherman, Area-convexity, l_inf regularization, and undirected multicommodity flow (STOC 2017); Cohen, Sidford &
-            Tian, Relative Lipschitzness in extragradient methods and a direct recipe for acceleration (ITCS 2021).
+Cost.       Four products with A or A^T in an iteration, and two with |A| or |A|^T in each round of its two minima.
+Reference.  Sherman, Area-convexity, l_inf regularization, and undirected multicommodity flow (STOC 2017); Cohen,
+            Sidford & Tian, Relative Lipschitzness in extragradient methods and a direct recipe for acceleration
+            (ITCS 2021).
 
 >>> A, b = np.array([[1.0], [1.0]]), np.array([0.0, 1.0])
 >>> for _, state in zip(range(200), iterates(Saddle(A, b))):
@@ -104,7 +106,9 @@ def nearest(saddle: Saddle, xi: np.ndarray, eta: np.ndarray, mass: np.ndarray) -
     linearisation falls over the box: sum_j h_j x_j + |h_j|, h the slope in x.
     """
     scale, enough = saddle.alpha * saddle.N, saddle.error * saddle.range
-    for done in range(1, ROUNDS + 1):
+    error, products = math.inf, 0
+    while products == 0 or (error > enough and products < 2 * ROUNDS):
+        products += 2
         inside = np.abs(xi) < 2.0 * mass
         x = np.where(inside, -xi / np.where(inside, 2.0 * mass, 1.0), -np.sign(xi))
         squares = saddle.sizes @ x**2
@@ -114,9 +118,7 @@ def nearest(saddle: Saddle, xi: np.ndarray, eta: np.ndarray, mass: np.ndarray) -
         mass = saddle.sizes.T @ y.sum(axis=0)
         slope = xi + 2.0 * x * mass
         error = float(np.sum(slope * x + np.abs(slope)))
-        if error <= enough:
-            break
-    return SaddlePoint(x, y, mass, error, 2 * done)
+    return SaddlePoint(x, y, mass, error, products)
 
 
 def iterates(saddle: Saddle) -> Iterator[MeanState]:

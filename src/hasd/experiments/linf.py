@@ -1,26 +1,27 @@
 """The l_inf regression min ||Ax - b||_inf over the box [-1, 1]^d: area convexity, HASD, the exchange and HiGHS.
 
 dense    A_ij ~ N(0, 1)
-sparse   NONZEROS entries N(0, 1) in every row, in columns at random
+sparse   three entries N(0, 1) in every row, in a random column of each third
 
 b = A x + noise, with x uniform in the box and noise N(0, 1), divided by the power of two that brings the largest entry
-of the minimiser without a box into [1/2, 1).  Then the minima with and without the box are the same, and all solve one
-problem; `hasd.chebyshev`, whose minimiser this is, proves it with its lower bound.
+of the minimiser without a box into [1/2, 1).  So the minimum is the same with and without the box, and all solve one
+problem: `hasd.chebyshev` finds the minimiser and proves that no other x, in the box or not, is better.
 
-Cost is counted in products with A, |A| and their transposes.  Every gap is that of a value and a lower bound that hold
-for the numbers A and b are, rounding counted, and that come from the same run: of a mean of points and of multipliers for
-area convexity, of a coupling point and the multipliers of the cuts for HASD, of the dual solution for HiGHS, and of its
-own certificate for `hasd.chebyshev`.  The products behind the first two have been made already, for every term of the
-means; here they are made anew, so that their rounding can be bounded, and not counted.
+Cost is counted in products with A, |A| and their transposes.  Every gap is that of a point in the box and of a lower
+bound from the same run, both true for the numbers that A and b are, rounding counted: of the mean of points and of
+multipliers for area convexity, of an evaluated point and the mean multipliers of the cuts for HASD, of the dual
+solution for HiGHS, and of its own certificate for `hasd.chebyshev`.  The products of the means follow from those of
+their terms, which have been counted; they are made anew, so that their rounding can be bounded, and not counted again.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -43,7 +44,7 @@ from .workers import Workers
 FAMILIES = ("dense", "sparse")
 NONZEROS = 3
 """Entries in a row of a sparse A."""
-BRAVE = {"alpha": 0.5, "kappa": 0.3, "error": math.inf}
+SMALLER = {"alpha": 0.5, "kappa": 0.3, "error": math.inf}
 """Constants of area convexity that no theorem allows, and one round for each minimum."""
 FIRST, LATER = 0.1, 0.25
 """HASD's smoothing: the first alpha ln 2n, as a part of the value at 0; the factor from one stage to the next."""
@@ -53,13 +54,17 @@ ENOUGH = 1e-9
 """A run ends at this gap, as a part of its value."""
 
 
+CLOSE = 1e-6
+"""How close to the minimum the point must be that is known to be in the box, as a part of its value."""
+
+
 @dataclass(frozen=True)
 class LinfSizes:
     """How much to measure."""
 
     n: int = size(2000, "rows of A")
     d: int = size(200, "columns of A")
-    products: int = size(30000, "the most products of a run")
+    products: int = size(30000, "products after which a run ends")
     seconds: bool = size(False, "also write the seconds that each run took, which no rerun repeats")
     seed: int = 0
 
@@ -72,22 +77,27 @@ class BoxProblem(NamedTuple):
     minimum: float  # as `chebyshev` found it
 
 
+def sparse_rows(n: int, d: int, rng: np.random.Generator) -> Any:
+    """A with an entry N(0, 1) in each third of every row (in each column where there are fewer than three)."""
+    ends = np.linspace(0, d, min(NONZEROS, d) + 1).astype(int)
+    columns = rng.integers(ends[:-1], ends[1:], (n, ends.size - 1))
+    starts = np.arange(0, columns.size + 1, ends.size - 1)
+    return scipy.sparse.csr_array((rng.standard_normal(columns.size), columns.ravel(), starts), shape=(n, d))
+
+
 @lru_cache(maxsize=2)
 def instance(family: str, n: int, d: int, seed: int) -> BoxProblem:
     """A, b and the minimum; it is checked that a minimiser is inside the box."""
     if n <= d:
         raise ValueError(f"--n must be above --d, or Ax = b has a solution; got n = {n} and d = {d}")
     rng = np.random.default_rng([seed, FAMILIES.index(family)])
-    A: Any = rng.standard_normal((n, d))
-    if family == "sparse":
-        here = rng.permuted(np.tile(np.arange(d) < NONZEROS, (n, 1)), axis=1)
-        A = scipy.sparse.csr_array(np.where(here, A, 0.0))
+    A = rng.standard_normal((n, d)) if family == "dense" else sparse_rows(n, d, rng)
     b = A @ rng.uniform(-1.0, 1.0, d) + rng.standard_normal(n)
-    b = b / power_of_two(np.abs(chebyshev(A, b).x).max())
     res = chebyshev(A, b)
-    if not (res.success and res.lower > 0.0 and np.abs(res.x).max() <= 1.0):
-        raise ValueError(f"the {family} problem with n = {n}, d = {d} and seed {seed} has no proven minimiser in the box")
-    return BoxProblem(A, b, float(res.fun))
+    scale = 1.0 / power_of_two(np.abs(res.x).max())  # a power of two: b, x and both bounds are scaled without rounding
+    if not (res.lower > 0.0 and res.gap <= CLOSE * res.fun and scale * np.abs(res.x).max() <= 1.0):
+        raise ValueError(f"no minimiser in the box is known for {family} A with n = {n}, d = {d}, seed {seed}")
+    return BoxProblem(A, scale * b, scale * float(res.fun))
 
 
 @dataclass
@@ -112,8 +122,9 @@ class Bracket:
         return bool(self.rows) and (self.gap <= ENOUGH * self.upper or self.rows[-1]["products"] >= self.most)
 
     def see(self, products: float, iteration: int, x: np.ndarray, lower: float, bound: float = math.nan) -> None:
-        """Take a point and a lower bound into account, and write a row."""
-        self.upper = min(self.upper, upper_value(self.problem.A, self.problem.b, x))
+        """Take a point and a lower bound into account, and write a row; a point outside the box does not count."""
+        if np.abs(x).max() <= 1.0:
+            self.upper = min(self.upper, upper_value(self.problem.A, self.problem.b, x))
         self.lower = max(self.lower, lower)
         share = self.gap / self.problem.minimum
         row = {"products": products, "iteration": iteration, "upper": self.upper, "lower": self.lower, "share": share}
@@ -121,7 +132,7 @@ class Bracket:
         self.due = min(PACE * products, self.most)
 
 
-def follow_area(bracket: Bracket, **constants: float) -> None:
+def follow_area(bracket: Bracket, constants: Mapping[str, float] = MappingProxyType({})) -> None:
     """Dual extrapolation; with the proven constants, the rows have its bound."""
     A, b, _ = bracket.problem
     saddle = Saddle(A, b, **constants)
@@ -211,9 +222,9 @@ def follow_program(bracket: Bracket) -> None:
     bracket.see(math.nan, res.nit, np.clip(res.x[:d], -1.0, 1.0), lower_value(A, b, u))
 
 
-RUNS = {
+RUNS: dict[str, Callable[[Bracket], None]] = {
     "area-proven": follow_area,
-    "area-brave": partial(follow_area, **BRAVE),
+    "area-smaller": partial(follow_area, constants=SMALLER),
     "hasd": follow_hasd,
     "chebyshev": follow_exchange,
     "highs": follow_program,

@@ -1,8 +1,8 @@
 """Area convexity: the bound of dual extrapolation for min ||Ax - b||_inf over the box, and what its proof rests on.
 
 N is the largest l_1 norm of a row of A, n the number of rows.  The regulariser is
-r(x, y) = alpha N sum_i y_i ln y_i + sum_ij y_i |A_ij| x_j^2, y on the simplex of the 2n rows of A and -A.  The method is
-in `hasd.experiments.dual_extrapolation`, the proof in docs/theory.md.
+r(x, y) = alpha N sum_i y_i ln y_i + sum_ij y_i |A_ij| x_j^2, with y on the simplex of the 2n rows of A and -A.  The
+method is in `hasd.experiments.dual_extrapolation`, the proof in docs/theory.md.
 """
 
 from __future__ import annotations
