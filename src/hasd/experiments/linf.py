@@ -94,7 +94,7 @@ def instance(family: str, n: int, d: int, seed: int) -> BoxProblem:
     A = rng.standard_normal((n, d)) if family == "dense" else sparse_rows(n, d, rng)
     b = A @ rng.uniform(-1.0, 1.0, d) + rng.standard_normal(n)
     res = chebyshev(A, b)
-    scale = 1.0 / power_of_two(np.abs(res.x).max())  # a power of two: b, x and both bounds are scaled without rounding
+    scale = float(1.0 / power_of_two(np.abs(res.x).max()))  # a power of two: nothing is rounded
     if not (res.lower > 0.0 and res.gap <= CLOSE * res.fun and scale * np.abs(res.x).max() <= 1.0):
         raise ValueError(f"no minimiser in the box is known for {family} A with n = {n}, d = {d}, seed {seed}")
     return BoxProblem(A, scale * b, scale * float(res.fun))
@@ -119,7 +119,8 @@ class Bracket:
     @property
     def is_over(self) -> bool:
         """Whether the gap is closed, or the products are spent."""
-        return bool(self.rows) and (self.gap <= ENOUGH * self.upper or self.rows[-1]["products"] >= self.most)
+        spent = self.rows[-1]["products"] if self.rows else 0
+        return self.lower >= (1.0 - ENOUGH) * self.upper or spent >= self.most
 
     def see(self, products: float, iteration: int, x: np.ndarray, lower: float, bound: float = math.nan) -> None:
         """Take a point and a lower bound into account, and write a row; a point outside the box does not count."""

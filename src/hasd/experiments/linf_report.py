@@ -16,9 +16,12 @@ NAMES = {
     "chebyshev": "hasd.chebyshev (ours)",
     "highs": "linear program in HiGHS",
 }
+SHORT = {"area-proven": "area convexity (proven)", "area-smaller": "area convexity (smaller)"}
+SHORT |= {"hasd": "HASD", "chebyshev": "chebyshev and linear programs"}
+"""The same where there is little room."""
 LABELS = {
     "area-proven": "area convexity, proven constants",
-    "area-smaller": "area convexity, α = 0.5, κ = 0.3: no theorem",
+    "area-smaller": "area convexity, smaller constants: no theorem",
     "hasd": "HASD in ℓ∞, less smoothing in every stage (ours)",
     "chebyshev": "hasd.chebyshev (ours): its linear programs are not counted",
 }
@@ -49,12 +52,14 @@ def counts(rows: Rows, level: float) -> dict[str, Any]:
 
 
 def title(rows: Rows) -> str:
-    """Who needs how many products to the level that is shown, and who does not arrive."""
-    found = {method: count for method, count in counts(rows, SHOWN).items() if method != "highs"}
-    arrived = [f"{NAMES[method]} {count:,.0f}" for method, count in found.items() if not math.isnan(count)]
-    late = [NAMES[method] for method, count in found.items() if math.isnan(count)]
-    lines = [f"products to {SHOWN:.0%}: {', '.join(arrived) or 'none arrives'}"]
-    return "\n".join([*lines, *([f"not reached: {', '.join(late)}"] if late else [])])
+    """The products of every method to the level that is shown, the fewest first, two methods a line."""
+    words = []
+    for method, count in counts(rows, SHOWN).items():
+        if method in SHORT:
+            spent = max(column(select(rows, method=method), "products"))
+            words.append(f"{SHORT[method]} {f'> {spent:,}' if math.isnan(count) else f'{count:,}'}")
+    lines = (", ".join(words[k : k + 2]) for k in range(0, len(words), 2))
+    return f"products to {SHOWN:.0%}: " + ",\n".join(lines)
 
 
 def draw(figure: Any, tables: Tables) -> None:
@@ -83,8 +88,8 @@ def winners(rows: Rows) -> str:
     for level in LEVELS:
         found = {method: count for method, count in counts(rows, level).items() if method in FIRST_ORDER}
         best, count = next(iter(found.items()))
-        words.append(f"{level:g}: none" if math.isnan(count) else f"{level:g}: {NAMES[best]} ({count:.0f})")
-    return ", ".join(words)
+        words.append(f"{level:g}: none" if math.isnan(count) else f"{level:g}: {NAMES[best]}, {count}")
+    return "; ".join(words)
 
 
 def levels_table(rows: Rows) -> str:
@@ -121,6 +126,6 @@ not measure the cost of either; `--seconds` adds a column that does."""
     for (family,), rows in group(tables["linf"], "family").items():
         ends = select(tables["linf-ends"], family=family)
         needed = f"Products until the certified gap is a given part of the minimum, {ends[0]['minimum']:.6g}:"
-        fewest = f"Fewest products, of the methods whose whole cost they are: {winners(rows)}."
+        fewest = f"The fewest products to each gap, of the methods whose whole cost they are: {winners(rows)}."
         parts += [f"### {TITLES[family]}", ends_table(ends), needed, levels_table(rows), fewest]
     return section("## The ℓ∞ regression", *parts)
