@@ -79,7 +79,8 @@ def test_multipliers_that_prove_nothing_give_zero():
 
 @pytest.mark.parametrize("family", linf.FAMILIES)
 def test_all_runs_bracket_the_same_minimum(family):
-    runs = {method: linf.solve(QUICK, family, method) for method in linf.RUNS}
+    problems = {family: linf.instance(QUICK, family)}
+    runs = {method: linf.solve(QUICK, problems, family, method) for method in linf.RUNS}
     ends = {method: run["linf-ends"][0] for method, run in runs.items()}
     assert max(end["lower"] for end in ends.values()) <= min(end["upper"] for end in ends.values())
     assert ends["chebyshev"]["share"] <= 1e-9 and ends["highs"]["share"] <= 1e-9
@@ -91,7 +92,7 @@ def test_all_runs_bracket_the_same_minimum(family):
 
 @pytest.mark.parametrize("family", linf.FAMILIES)
 def test_the_minimiser_is_inside_the_box_and_the_box_changes_nothing(family):
-    problem = linf.instance(family, 80, 7, seed=1)
+    problem = linf.instance(linf.LinfSizes(n=80, d=7, seed=1), family)
     free = hasd.chebyshev(problem.A, problem.b)
     boxed = linf.Bracket(problem, 1)
     linf.follow_program(boxed)
@@ -108,11 +109,11 @@ def test_a_sparse_row_has_three_entries_or_as_many_as_there_are_columns():
 
 def test_problems_without_a_minimiser_to_speak_of_are_refused():
     with pytest.raises(ValueError, match=r"--n must be above --d.*got n = 5 and d = 5"):
-        linf.instance("dense", 5, 5, seed=0)
+        linf.instance(linf.LinfSizes(n=5, d=5, seed=0), "dense")
 
 
 def test_a_point_outside_the_box_gives_no_value():
-    bracket = linf.Bracket(linf.instance("dense", 20, 3, seed=0), 100)
+    bracket = linf.Bracket(linf.instance(linf.LinfSizes(n=20, d=3, seed=0), "dense"), 100)
     bracket.see(2, 0, np.full(3, 1.5), 0.1)
     assert math.isinf(bracket.upper) and bracket.lower == 0.1 and not bracket.is_over
     bracket.see(4, 1, np.zeros(3), 0.0)
@@ -120,13 +121,14 @@ def test_a_point_outside_the_box_gives_no_value():
 
 
 def test_seconds_are_written_only_where_they_are_asked_for():
+    problems = {"dense": linf.instance(QUICK, "dense")}
     for wanted in (False, True):
-        tables = linf.solve(replace(QUICK, seconds=wanted, products=20), "dense", "hasd")
+        tables = linf.solve(replace(QUICK, seconds=wanted, products=20), problems, "dense", "hasd")
         assert ("seconds" in tables["linf-ends"][0]) == wanted
 
 
 def test_the_mean_multipliers_of_a_stage_are_a_mean_of_multipliers():
-    problem = linf.instance("dense", 40, 4, seed=2)
+    problem = linf.instance(linf.LinfSizes(n=40, d=4, seed=2), "dense")
     function = linf.RecordedSoftmax(problem, 0.05)
     steps = [u for _, (_, u) in zip(range(30), linf.stage(function, np.zeros(4)), strict=False)]
     assert len(steps) == 30 and max(np.abs(u).sum() for u in steps) <= 1.0 + 1e-12

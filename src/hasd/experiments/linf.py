@@ -20,7 +20,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache, partial
+from functools import partial
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -85,9 +85,9 @@ def sparse_rows(n: int, d: int, rng: np.random.Generator) -> Any:
     return scipy.sparse.csr_array((rng.standard_normal(columns.size), columns.ravel(), starts), shape=(n, d))
 
 
-@lru_cache(maxsize=2)
-def instance(family: str, n: int, d: int, seed: int) -> BoxProblem:
+def instance(sizes: LinfSizes, family: str) -> BoxProblem:
     """A, b and the minimum; it is checked that a minimiser is inside the box."""
+    n, d, seed = sizes.n, sizes.d, sizes.seed
     if n <= d:
         raise ValueError(f"--n must be above --d, or Ax = b has a solution; got n = {n} and d = {d}")
     rng = np.random.default_rng([seed, FAMILIES.index(family)])
@@ -233,9 +233,9 @@ RUNS: dict[str, Callable[[Bracket], None]] = {
 """What is compared, by the names in the tables."""
 
 
-def solve(sizes: LinfSizes, family: str, method: str) -> Tables:
+def solve(sizes: LinfSizes, problems: Mapping[str, BoxProblem], family: str, method: str) -> Tables:
     """One run: its curve, and how it ended."""
-    bracket = Bracket(instance(family, sizes.n, sizes.d, sizes.seed), sizes.products)
+    bracket = Bracket(problems[family], sizes.products)
     began = time.perf_counter()
     RUNS[method](bracket)
     taken = {"seconds": time.perf_counter() - began} if sizes.seconds else {}
@@ -246,7 +246,9 @@ def solve(sizes: LinfSizes, family: str, method: str) -> Tables:
 
 def tables(sizes: LinfSizes, workers: Workers) -> Tables:
     """The curves and the ends of all runs."""
-    return sweep(workers, "linf", partial(solve, sizes), family=FAMILIES, method=RUNS)
+    made = workers.map(partial(instance, sizes), FAMILIES, "linf: data")
+    problems = dict(zip(FAMILIES, made, strict=True))
+    return sweep(workers, "linf: runs", partial(solve, sizes, problems), family=FAMILIES, method=RUNS)
 
 
 EXPERIMENT = Experiment(

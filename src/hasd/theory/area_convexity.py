@@ -14,8 +14,10 @@ from ._check import check
 
 __all__ = ["AREA_ALPHA", "AREA_KAPPA", "area_convexity_bound", "area_inequality"]
 
-AREA_ALPHA, AREA_KAPPA = 4.0, math.sqrt(3.0) / 2.0
-"""Constants for which the area inequality is proved."""
+AREA_ALPHA = 4.0
+"""The weight of the entropy for which the area inequality is proved."""
+AREA_KAPPA = math.sqrt(3.0) / 2.0
+"""The least kappa that it allows."""
 
 
 def area_inequality(x: Sequence[float], alpha: float = AREA_ALPHA, kappa: float = AREA_KAPPA) -> float:
