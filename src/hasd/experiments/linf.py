@@ -183,11 +183,14 @@ def stage(function: RecordedSoftmax, x: np.ndarray) -> Iterator[tuple[State, np.
 
 
 def follow_hasd(bracket: Bracket) -> None:
-    """HASD in l_inf with less and less smoothing; a stage ends where the gap is what its smoothing may account for."""
-    A, b, _ = bracket.problem
+    """HASD in l_inf with less and less smoothing; a stage ends where the gap is what its smoothing may account for.
+
+    The last stage is the first whose smoothing is no obstacle to the gap at which runs end.
+    """
+    A, b, minimum = bracket.problem
     best, x, spent, iterations = math.inf, np.zeros(A.shape[1]), 0, 0
     error = FIRST * float(np.abs(b).max())
-    while not bracket.is_over:
+    while not bracket.is_over and error > LATER**2 * ENOUGH * minimum:
         function = RecordedSoftmax(bracket.problem, error / math.log(2 * len(b)))
         for state, u in stage(function, x):
             products = spent + function.f.nprod
