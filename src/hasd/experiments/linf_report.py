@@ -114,9 +114,9 @@ def report(tables: Tables, sizes: Any) -> str:
     setting = f"""\
 min ‖Ax − b‖∞ over the box [−1, 1]^d, n = {sizes.n}, d = {sizes.d}, seed {sizes.seed}. A run ends after
 {sizes.products} products with A, |A| or a transpose, or earlier where rounding or a gap of 1e-9 ends it. b is scaled
-so that the largest entry of the minimiser without the box is between 1/2 and 1: the minimum is the same with and without
-the box, which `hasd.chebyshev` proves, and all solve the same problem. Every gap is that of a value and a lower bound
-from the run itself, rounding counted."""
+so that the largest entry of the minimiser without the box is between 1/2 and 1: the minimum is the same with and
+without the box, which `hasd.chebyshev` proves, and all solve the same problem. Every gap is that of a value
+and a lower bound from the run itself, rounding counted."""
     rivals = f"""\
 Area convexity with the proven constants α = 4, κ = √3/2 promises a gap of √3 N (4 ln 2n + 1)/T after T iterations, and
 a little more for minima that are found inexactly. {kept}
