@@ -33,7 +33,9 @@ def test_help_names_every_experiment(capsys):
         cli.main(["reproduce", "--help"])
     assert end.value.code == 0
     text = capsys.readouterr().out
-    assert all(name in text for name in ("dimension", "figure", "softmax", "search", "restart", "gradnorm", "all"))
+    assert all(
+        name in text for name in ("dimension", "figure", "softmax", "search", "restart", "gradnorm", "linf", "all")
+    )
 
 
 @pytest.mark.parametrize(
@@ -163,6 +165,8 @@ def test_options_reach_the_sizes():
         (("softmax",), {"d": 1000, "p": None}),
         (("figure", "--p", "4", "--n", "8", "--d", "3"), {"n": 8, "d": 3, "p": 4.0}),
         (("figure",), {"p": math.inf}),
+        (("linf", "--n", "300", "--d", "20", "--seconds"), {"n": 300, "d": 20, "seconds": True}),
+        (("linf",), {"n": 2000, "d": 200, "seconds": False}),
     ],
 )
 def test_sizes_and_exponents_are_options(argv, expected):

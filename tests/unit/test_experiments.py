@@ -56,6 +56,8 @@ COLUMNS = {
     "restart": "variant epoch iteration nfev gap floor L",
     "restart-epochs": "variant epoch iterations nfev gap_before gap_after ratio completed",
     "gradnorm": "problem method rule point share eps T measured needed gain",
+    "linf": "family method products iteration upper lower share bound",
+    "linf-ends": "family method minimum products iteration upper lower share",
 }
 
 
@@ -83,7 +85,7 @@ def report(written) -> str:
 def test_the_experiments_write_their_figures_and_reports(written):
     names = {path.name for path in written.iterdir()}
     figures = ("dimension", "dimension-exponents", "figure", "figure-evaluations")
-    figures += ("softmax", "search", "restart", "gradnorm")
+    figures += ("softmax", "search", "restart", "gradnorm", "linf")
     assert {f"{stem}{suffix}" for stem in figures for suffix in (".png", ".pdf")} <= names
     assert {f"{name}.md" for name in (*EXPERIMENTS, "report")} <= names
     assert (written / "figure.png").read_bytes().startswith(b"\x89PNG")
@@ -121,6 +123,8 @@ def test_report_says_what_the_reader_must_know(report):
     assert "holds to 1e-09" in report
     assert "Every rule kept its promise." in report
     assert "it did, in every completed epoch" in report
+    assert "Its gap is within this bound in every row." in report
+    assert "The fewest products to each gap, of the methods whose whole cost they are:" in report
 
 
 def test_drawing_leaves_settings_alone(tmp_path):

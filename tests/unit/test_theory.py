@@ -21,12 +21,14 @@ gains = st.lists(st.tuples(gain, unit), min_size=1, max_size=40)
 FUNCTIONS = {name: value for name, value in vars(theory).items() if inspect.isfunction(value)}
 GOOD = {
     **dict.fromkeys(("L", "R", "G", "A", "constant", "grad_norm", "step_norm", "window", "gap"), 1.0),
+    **dict.fromkeys(("alpha", "kappa", "N", "error"), 1.0),
     **dict.fromkeys(("Gamma", "guess", "gain"), 1.0),
     **dict.fromkeys(("weight_sum", "first_gain", "moved", "psi", "U", "f", "slope"), 1.0),
     **{
         "T": 3,
         "t": 3,
         "d": 4,
+        "n": 5,
         "p": 3.0,
         "mu": 0.5,
         "eps": 0.1,
@@ -34,17 +36,20 @@ GOOD = {
         "as_printed": True,
     },
     "z": [1.0, 2.0],
+    "x": (-1.0, 0.5, 1.0),
 }
 BAD = {
-    **dict.fromkeys(("L", "A", "constant", "gap", "eps", "Gamma"), (0.0, -1.0, math.inf, math.nan)),
+    **dict.fromkeys(("L", "A", "constant", "gap", "eps", "Gamma", "alpha", "kappa"), (0.0, -1.0, math.inf, math.nan)),
     "mu": (-1.0, math.nan, math.inf),
     **dict.fromkeys(("R", "grad_norm", "step_norm", "weight_sum", "first_gain", "moved"), (-1.0, math.nan)),
+    **dict.fromkeys(("N", "error"), (-1.0, math.nan, math.inf)),
     **dict.fromkeys(("G", "window", "guess", "gain"), (0.5, math.inf, math.nan)),
-    **dict.fromkeys(("T", "t", "d"), (0, -1, 1.5, math.nan)),
+    **dict.fromkeys(("T", "t", "d", "n"), (0, -1, 1.5, math.nan)),
     "p": (1.9, math.nan),
     **dict.fromkeys(("psi", "U", "f", "slope"), (math.nan, math.inf)),
     "factor": (0.0, 1.0),
     "z": ([0.0, 0.0], [math.nan, 1.0], [[1.0]]),
+    "x": ((0.0, 0.5), (0.0, 0.5, 1.1), (math.nan, 0.0, 0.0)),
 }
 
 

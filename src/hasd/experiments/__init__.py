@@ -1,15 +1,14 @@
 """The paper's figure, example and corollaries as data -> rows -> plot: what ``hasd reproduce`` runs.
 
 >>> list(EXPERIMENTS)
-['dimension', 'figure', 'softmax', 'search', 'restart', 'gradnorm']
+['dimension', 'figure', 'softmax', 'search', 'restart', 'gradnorm', 'linf']
 """
 
-from . import dimension, figure, gradnorm, restart, softmax, trials
+from . import dimension, figure, gradnorm, linf, restart, softmax, trials
 from .experiment import Experiment, collect, save
 from .workers import Workers
 
-EXPERIMENTS: dict[str, Experiment] = {
-    module.EXPERIMENT.name: module.EXPERIMENT for module in (dimension, figure, softmax, trials, restart, gradnorm)
-}
+_MODULES = (dimension, figure, softmax, trials, restart, gradnorm, linf)
+EXPERIMENTS: dict[str, Experiment] = {module.EXPERIMENT.name: module.EXPERIMENT for module in _MODULES}
 
 __all__ = ["EXPERIMENTS", "Experiment", "Workers", "collect", "save"]

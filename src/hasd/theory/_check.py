@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 
 _RANGES = (
-    ("L mu eps constant A gap Gamma", lambda x: 0.0 < x < math.inf, "be positive and finite"),
+    ("L mu eps constant A gap Gamma alpha kappa", lambda x: 0.0 < x < math.inf, "be positive and finite"),
     ("R grad_norm step_norm first_gain weight_sum moved", lambda x: 0.0 <= x < math.inf, "be nonnegative and finite"),
+    ("N error", lambda x: 0.0 <= x < math.inf, "be nonnegative and finite"),
     ("G window guess gain", lambda x: 1.0 <= x < math.inf, "be at least 1 and finite"),
-    ("T t d", lambda x: 1.0 <= x < math.inf and x == math.floor(x), "be a whole number, at least 1"),
+    ("T t d n", lambda x: 1.0 <= x < math.inf and x == math.floor(x), "be a whole number, at least 1"),
     ("psi U f slope", math.isfinite, "be finite"),
     ("p", lambda x: x >= 2.0, "satisfy 2 <= p <= inf"),
     ("factor", lambda x: 0.0 < x < 1.0, "lie strictly between 0 and 1"),
