@@ -32,6 +32,8 @@ def result(job: Job, run: Run, why: str) -> Result:
         problem.oracle.probe(e)
     if (e.finite and e.norm2 == 0.0) or claims:
         run.status = job.wanted.success if job.wanted.are_met(problem, state, e) else Status.PRECISION
+    if run.status is Status.UNBOUNDED and bounds.can_certify:  # the radius was that of a minimiser, and there is none
+        bounds.withdrawn = "Without a minimum there is no gap: nothing is certified."
     stuck, withdrawn = run.status is Status.PRECISION, bool(bounds.withdrawn)
     misfit = _misfit(problem, e, bounds.bend) if stuck or (withdrawn and not run.status.success) else ""
     if stuck:
