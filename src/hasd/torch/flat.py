@@ -20,7 +20,7 @@ class Flat:
         """The tensors in their order; nothing is copied yet."""
         if not parameters:
             raise ValueError("there are no parameters")
-        reals = [_as_real(p.detach()) for p in parameters]
+        reals = [as_real(p.detach()) for p in parameters]
         self.parameters, self.shapes, self.device = parameters, [r.shape for r in reals], parameters[0].device
         self.dtype = reduce(torch.promote_types, (r.dtype for r in reals), torch.float32)
 
@@ -44,7 +44,7 @@ class Flat:
 
     def _join(self, tensors: list[torch.Tensor]) -> torch.Tensor:
         dense = (t.to_dense() if t.layout is not torch.strided else t for t in tensors)
-        return torch.cat([_as_real(t).reshape(-1).to(self.device, self.dtype) for t in dense])
+        return torch.cat([as_real(t).reshape(-1).to(self.device, self.dtype) for t in dense])
 
     def _pieces(self, x: torch.Tensor) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
         """Each parameter with its part of x, in its shape."""
@@ -54,8 +54,9 @@ class Flat:
             yield p, torch.view_as_complex(piece) if p.is_complex() else piece
 
 
-def _as_real(tensor: torch.Tensor) -> torch.Tensor:
-    return torch.view_as_real(tensor) if tensor.is_complex() else tensor
+def as_real(tensor: torch.Tensor) -> torch.Tensor:
+    """A complex tensor as its real and imaginary parts, in the same memory; any other as it is."""
+    return torch.viewas_real(tensor) if tensor.is_complex() else tensor
 
 
 class ClosureFunction:

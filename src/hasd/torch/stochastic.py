@@ -1,0 +1,357 @@
+"""HASD for training: steepest descent on gradients of mini-batches, with momentum by coupling or by averaging."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+import torch
+
+from .._checks import check_flags, check_words, number
+from .._math.minibatch import (
+    CoupledStep,
+    Coupling,
+    coupled_step,
+    dual_exponent,
+    gradient_factor,
+    needs_dual_norm,
+    smoothness_for,
+    step_factor,
+)
+from .flat import as_real
+from .spectral import Spectral
+from .tensor_lists import (
+    Directions,
+    Entrywise,
+    dual_norms,
+    interpolate,
+    measure,
+    pick,
+    pick_factor,
+    split_alike,
+    steepest_directions,
+    subtract,
+    working_type,
+)
+
+GEOMETRIES, NORMS, SCALES = ("lp", "spectral"), ("all", "tensor"), ("gradient", "unit")
+LEAST_RATE = 1e-20
+"""A learning rate in a tensor counts as this much at least where there is coupling, which divides by it."""
+
+
+class Gathered(NamedTuple):
+    """The parameters of a group that have a gradient."""
+
+    keys: list[torch.Tensor]  # the parameters, by which their state is found
+    points: list[torch.Tensor]  # their values, to be written into; complex ones as real and imaginary parts
+    gradients: list[torch.Tensor]  # in the type to compute in; negative with maximize
+    chunks: list[list[int]]  # which of them are worked on together
+
+
+class StochasticHASD(torch.optim.Optimizer):
+    """Steepest descent on gradients of mini-batches, with coupling or averaged gradients as momentum.
+
+    The step is that of method ``hasd`` without its search, with the smoothness constant taken from ``lr`` and a floor
+    under the share that the newest gradient gets.  During training the parameters hold the point y where gradients are
+    taken.  Before you validate or save a model, call `eval`, which puts the iterate x into them, and `train` before you
+    go on.  Where ``coupling`` is None, y and x are the same, and neither call does anything.
+
+    BatchNorm collects its running means at y.  Before you validate at x, collect them anew after `eval`, for example
+    with ``torch.optim.swa_utils.update_bn``.
+
+    Parameters
+    ----------
+    params : iterable
+        Tensors or groups; every setting below may differ between groups.  `parameter_groups` makes them from a model.
+    lr : float or tensor
+        The learning rate.  It is read at every step, so schedulers work.  A loss that is L-smooth in the norm allows
+        1/L (with ``norm="all"``, n^{1 - 2/p}/L for n parameters).
+    p : float
+        The norm, 2 <= p <= inf.  p = 2 is gradient descent, p = inf sign descent.
+    coupling : float or None
+        The floor under the share of v in y = (1 - share) x + share v, between 0 and 1; it acts like 1 minus the
+        momentum.  0 is no floor: method ``hasd``, for full batches.  None is no coupling, and nothing to remember.
+    norm : {"all", "tensor"}
+        One norm for all tensors of a group together, measured in means, or one for each.
+    scale : {"gradient", "unit"}
+        A step of lr times the dual norm of the gradient, or of lr: the gradient is divided by its dual norm.
+    betas : (float, float) or None
+        The step is made with b1 m + (1 - b1) g, and m becomes b2 m + (1 - b2) g, as in Lion.  It takes the place of
+        the coupling, which must be None.
+    geometry : {"lp", "spectral"}
+        The norm of the entries, or the largest singular value, for tensors of two or more axes (p = inf).
+    weight_decay : float
+        Decoupled: all points are multiplied by 1 - lr * weight_decay at each step.
+    maximize : bool
+        Maximise instead.
+    foreach : bool or None
+        Work on lists of tensors, or on one after the other; None takes lists where there is a device for it.
+
+    Notes
+    -----
+    With full batches, coupling 0, one norm and a convex loss that is L-smooth for the L above, the steps are those of
+    method ``hasd``, with its rate.  What is proved with noise is in docs/training.md; it is about steps without
+    momentum.  Parameters without a gradient are left as they are.  Sparse gradients are refused.  float16 and bfloat16
+    are worked on in float32, in which x and v are kept.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from hasd.torch import StochasticHASD
+    >>> X = torch.randn(200, 5, generator=torch.Generator().manual_seed(0))
+    >>> w = torch.zeros(5, requires_grad=True)
+    >>> optimizer = StochasticHASD([w], lr=0.5, p=2)
+    >>> for step in range(60):
+    ...     rows = X[step % 4 :: 4]
+    ...     optimizer.zero_grad()
+    ...     torch.mean((rows @ (w - 1.0)) ** 2).backward()
+    ...     optimizer.step()
+    >>> optimizer.eval()
+    >>> bool(abs(w - 1.0).max() < 0.01)
+    True
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float | torch.Tensor,
+        *,
+        p: float = math.inf,
+        coupling: float | None = 0.1,
+        norm: str = "all",
+        scale: str = "gradient",
+        betas: tuple[float, float] | None = None,
+        geometry: str = "lp",
+        weight_decay: float = 0.0,
+        maximize: bool = False,
+        foreach: bool | None = None,
+    ):
+        """Check the settings of every group."""
+        settings = {"p": p, "coupling": coupling, "norm": norm, "scale": scale, "betas": betas, "geometry": geometry}
+        more = {"weight_decay": weight_decay, "maximize": maximize, "foreach": foreach, "training": True}
+        super().__init__(params, {"lr": lr, **settings, **more})
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """Add a group of parameters, after a look at its settings."""
+        super().add_param_group(param_group)
+        try:
+            _check_settings(self.param_groups[-1])
+        except (TypeError, ValueError):
+            self.param_groups.pop()
+            raise
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Make one step with the gradients that are there, or that the closure computes; return its loss."""
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
+        for group in self.param_groups:
+            if not group["training"]:
+                raise RuntimeError("the parameters hold x since eval() was called: call train() before step()")
+            found = _gather(group)
+            if found.keys and group["coupling"] is None:
+                self._step_uncoupled(group, found)
+            elif found.keys:
+                self._step_coupled(group, found)
+        return loss
+
+    @torch.no_grad()
+    def eval(self) -> None:
+        """Put the iterates x into the parameters, for validation or for good."""
+        for group in self.param_groups:
+            for key in group["params"] if group["training"] else ():
+                state = self.state.get(key, {})
+                if "x" in state:
+                    state["y"] = as_real(key).clone()
+                    as_real(key).copy_(state["x"])
+            group["training"] = False
+
+    @torch.no_grad()
+    def train(self) -> None:
+        """Put the points y back, where the next gradients are to be taken."""
+        for group in self.param_groups:
+            for key in group["params"]:
+                state = self.state.get(key, {})
+                if "y" in state:
+                    as_real(key).copy_(state.pop("y"))
+            group["training"] = True
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Load a state, bit for bit and as a copy: PyTorch would round it to the type of the parameters."""
+        super().load_state_dict(state_dict)
+        saved = [i for group in state_dict["param_groups"] for i in group["params"]]
+        keys = [key for group in self.param_groups for key in group["params"]]
+        for i, key in zip(saved, keys, strict=True):
+            for name, value in state_dict["state"].get(i, {}).items():
+                self.state[key][name] = value.to(key.device, copy=True) if torch.is_tensor(value) else value
+
+    def _step_uncoupled(self, group: dict[str, Any], found: Gathered) -> None:
+        """x <- x - s_p(c)/L, c the gradient or its average."""
+        norm, lr, unit = _norm_of(group), group["lr"], group["scale"] == "unit"
+        used = found.gradients if group["betas"] is None else self._average(group["betas"], found)
+        directions = steepest_directions(norm, used, found.chunks)
+        length: Any = 1.0
+        if needs_dual_norm(norm.p, unit):
+            length = dual_norms(norm.p, used, directions, group["norm"] == "all")
+        factor = step_factor(lr, norm.p, _count(norm, group, found), length, unit)
+        shrink = _shrinkage(group)
+        for chunk in found.chunks:
+            points = pick(found.points, chunk)
+            if shrink is not None:
+                torch._foreach_mul_(points, shrink)
+            subtract(points, pick(directions, chunk), pick_factor(factor, chunk))
+
+    def _average(self, betas: tuple[float, float], found: Gathered) -> list[torch.Tensor]:
+        """b1 m + (1 - b1) g, after which m is b2 m + (1 - b2) g."""
+        averages: list[Any] = [None] * len(found.keys)
+        for key, g in zip(found.keys, found.gradients, strict=True):
+            if "m" not in self.state[key]:
+                self.state[key]["m"] = torch.zeros_like(g)
+        for chunk in found.chunks:
+            gradients, m = pick(found.gradients, chunk), [self.state[found.keys[i]]["m"] for i in chunk]
+            mixed = list(torch._foreach_mul(m, betas[0]))
+            torch._foreach_add_(mixed, list(torch._foreach_mul(gradients, 1.0 - betas[0])))
+            torch._foreach_mul_(m, betas[1])
+            torch._foreach_add_(m, gradients, alpha=1.0 - betas[1])
+            for i, average in zip(chunk, mixed, strict=True):
+                averages[i] = average
+        return averages
+
+    def _step_coupled(self, group: dict[str, Any], found: Gathered) -> None:
+        """One step of `hasd._math.minibatch`."""
+        lr = group["lr"]
+        if torch.is_tensor(lr):
+            lr = lr.clamp(min=LEAST_RATE)
+        elif lr == 0.0:
+            return
+        norm, unit, one_norm = _norm_of(group), group["scale"] == "unit", group["norm"] == "all"
+        count, gradients = _count(norm, group, found), found.gradients
+        directions = steepest_directions(norm, gradients, found.chunks)
+        length, gain = measure(norm.p, unit, gradients, directions, one_norm)
+        old = self._coupling(group, found, one_norm)
+        L = torch.zeros_like(old.c) + smoothness_for(lr, norm.p, count)
+        step = _advance(old, L, gain, dual_exponent(norm.p) - 1.0, group["coupling"])
+        self._keep_coupling(group, found, step.coupling, one_norm)
+        factor = step_factor(lr, norm.p, count, length, unit)
+        pull = step.weight * gradient_factor(norm.p, count, length, unit)
+        shrink = _shrinkage(group)
+        for chunk in found.chunks:
+            states = [self.state[found.keys[i]] for i in chunk]
+            x, v = [state["x"] for state in states], [state["v"] for state in states]
+            points = pick(found.points, chunk)
+            y = [point.to(iterate.dtype) for point, iterate in zip(points, x, strict=True)]
+            if shrink is not None:
+                torch._foreach_mul_([*x, *v, *y], shrink)
+            subtract(y, pick(directions, chunk), pick_factor(factor, chunk))  # y - s_p(g)/L
+            interpolate(x, y, pick_factor(step.mix, chunk))
+            subtract(v, pick(gradients, chunk), pick_factor(pull, chunk))
+            torch._foreach_copy_(y, x)
+            interpolate(y, v, pick_factor(step.share, chunk))
+            if y[0] is not points[0]:
+                torch._foreach_copy_(points, y)
+
+    def _coupling(self, group: dict[str, Any], found: Gathered, one_norm: bool) -> Coupling:
+        """A and c as the last step left them; both 0 where there was none.  x and v of new parameters are begun."""
+        known = [self.state[key] for key in group["params"] if "x" in self.state.get(key, {})]
+        kind = torch.float64 if any(g.dtype == torch.float64 for g in found.gradients) else torch.float32
+        nothing = torch.zeros(2, dtype=kind, device=found.points[0].device)
+        for key, point, g in zip(found.keys, found.points, found.gradients, strict=True):
+            if "x" not in self.state[key]:
+                both = {name: point.detach().to(g.dtype, copy=True) for name in ("x", "v")}
+                self.state[key].update(both, coupling=nothing)
+        if one_norm:
+            return Coupling(*(known[0]["coupling"] if known else nothing).unbind())
+        return Coupling(*torch.stack([self.state[key]["coupling"].to(nothing) for key in found.keys]).unbind(1))
+
+    def _keep_coupling(self, group: dict[str, Any], found: Gathered, new: Coupling, one_norm: bool) -> None:
+        """Keep A and c with each parameter; where there is one norm, with those too that had no gradient."""
+        numbers = torch.stack(new, -1)
+        if one_norm:
+            for key in group["params"]:
+                if "x" in self.state.get(key, {}):
+                    self.state[key]["coupling"] = numbers
+        else:
+            for key, pair in zip(found.keys, numbers.unbind(), strict=True):
+                self.state[key]["coupling"] = pair
+
+
+def _check_settings(group: dict[str, Any]) -> None:
+    """Refuse settings that mean nothing."""
+    lr, coupling, betas = group["lr"], group["coupling"], group["betas"]
+    if torch.is_tensor(lr):
+        if lr.numel() != 1:
+            raise ValueError(f"lr must be one number, got a tensor of shape {tuple(lr.shape)}")
+    else:
+        number("lr", lr, least=0.0)
+    group["p"] = number("p", group["p"], least=2.0, finite=False)
+    number("weight_decay", group["weight_decay"], least=0.0)
+    check_words(norm=(group["norm"], NORMS), scale=(group["scale"], SCALES), geometry=(group["geometry"], GEOMETRIES))
+    check_flags(maximize=group["maximize"], **({} if group["foreach"] is None else {"foreach": group["foreach"]}))
+    if coupling is not None:
+        number("coupling", coupling, least=0.0, below=1.0)
+    if betas is not None:
+        if not (isinstance(betas, tuple | list) and len(betas) == 2):
+            raise TypeError(f"betas must be two numbers or None, got {betas!r}")
+        for name, beta in zip(("the first of betas", "the second of betas"), betas, strict=True):
+            number(name, beta, least=0.0, below=1.0)
+        if coupling is not None:
+            raise ValueError("betas and coupling are two kinds of momentum: with betas, give coupling=None")
+    if group["geometry"] == "spectral":
+        if group["p"] != math.inf:
+            raise ValueError(f"geometry='spectral' has p = inf only, got p={group['p']!r}")
+        for parameter in group["params"]:
+            if parameter.dim() < 2 or parameter.is_complex():
+                shape = tuple(parameter.shape)
+                raise ValueError(
+                    f"geometry='spectral' takes real tensors of two or more axes, got one of shape {shape}"
+                )
+
+
+def _gather(group: dict[str, Any]) -> Gathered:
+    """What there is to be stepped."""
+    keys = [key for key in group["params"] if key.grad is not None]
+    if any(key.grad.layout is not torch.strided for key in keys):
+        raise RuntimeError("StochasticHASD does not take sparse gradients: use sparse=False for embeddings")
+    points = [as_real(key.detach()) for key in keys]
+    gradients = [as_real(key.grad.detach()) for key in keys]
+    gradients = [g.to(working_type(g)) for g in gradients]
+    foreach = group["foreach"]
+    chunks = list(
+        split_alike(points, any(point.device.type != "cpu" for point in points) if foreach is None else foreach)
+    )
+    if group["maximize"]:
+        gradients = list(torch._foreach_neg(gradients))
+    return Gathered(keys, points, gradients, chunks)
+
+
+def _norm_of(group: dict[str, Any]) -> Directions:
+    return Spectral() if group["geometry"] == "spectral" else Entrywise(group["p"])
+
+
+def _count(norm: Directions, group: dict[str, Any], found: Gathered) -> int:
+    """n, the coordinates over which means are taken; 1 where each tensor has its norm."""
+    return sum(map(norm.count, found.points)) if group["norm"] == "all" else 1
+
+
+def _shrinkage(group: dict[str, Any]) -> Any:
+    """1 - lr * weight_decay; None without decay."""
+    if group["weight_decay"] == 0.0:
+        return None
+    shrink = 1.0 - group["lr"] * group["weight_decay"]
+    if not torch.is_tensor(shrink) and shrink < 0.0:
+        raise ValueError(f"lr * weight_decay must not exceed 1, got {group['lr']!r} * {group['weight_decay']!r}")
+    return shrink
+
+
+def _advance(old: Coupling, L: Any, gain: Any, sigma: float, floor: float) -> CoupledStep:
+    """`coupled_step`, where a gradient of 0 keeps the gain that was guessed, and the first step guesses its own."""
+    if torch.is_tensor(gain):
+        guess = torch.where(old.c > 0.0, (L / old.c).sqrt(), 1.0)
+        gain = torch.where(gain.isnan(), guess, gain)
+    c = torch.where(old.c > 0.0, old.c, L / (gain * gain))
+    return coupled_step(
+        old._replace(c=c), L, gain, sigma, floor, torch.sqrt, lambda one, most: torch.clamp(one, max=most)
+    )
