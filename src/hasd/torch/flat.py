@@ -56,7 +56,7 @@ class Flat:
 
 def as_real(tensor: torch.Tensor) -> torch.Tensor:
     """A complex tensor as its real and imaginary parts, in the same memory; any other as it is."""
-    return torch.viewas_real(tensor) if tensor.is_complex() else tensor
+    return torch.view_as_real(tensor) if tensor.is_complex() else tensor
 
 
 class ClosureFunction:

@@ -60,7 +60,7 @@ class Spectral:
     and the largest of them that of p = inf.
     """
 
-    p = math.inf
+    p, is_costly = math.inf, True
 
     def count(self, tensor: torch.Tensor) -> int:
         """How many singular values there are."""

@@ -17,7 +17,7 @@ import torch
 
 from .._checks import check_flags, check_words, number
 from .flat import as_real
-from .tensor_lists import pick, split_alike
+from .tensor_lists import split_alike
 
 PROXIES = {"p": 1e-8, "2": 1e-4}
 """The geometry of z, with the published eps."""
@@ -108,9 +108,8 @@ class Stacey(torch.optim.Optimizer):
             keys = [key for key in group["params"] if key.grad is not None]
             if any(key.grad.layout is not torch.strided for key in keys):
                 raise RuntimeError("Stacey does not take sparse gradients: use sparse=False for embeddings")
-            foreach = any(key.device.type != "cpu" for key in keys) if group["foreach"] is None else group["foreach"]
-            for chunk in split_alike(keys, foreach):
-                self._step_together(group, pick(keys, chunk))
+            for chunk in split_alike(keys, group["foreach"]):
+                self._step_together(group, [keys[i] for i in chunk])
         return loss
 
     def _step_together(self, group: dict[str, Any], keys: list[torch.Tensor]) -> None:

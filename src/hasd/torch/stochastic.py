@@ -24,13 +24,12 @@ from .spectral import Spectral
 from .tensor_lists import (
     Directions,
     Entrywise,
-    dual_norms,
+    Measured,
+    Tensors,
     interpolate,
     measure,
     pick,
-    pick_factor,
     split_alike,
-    steepest_directions,
     subtract,
     working_type,
 )
@@ -40,13 +39,13 @@ LEAST_RATE = 1e-20
 """A learning rate in a tensor counts as this much at least where there is coupling, which divides by it."""
 
 
-class Gathered(NamedTuple):
-    """The parameters of a group that have a gradient."""
+class Chunk(NamedTuple):
+    """Parameters of a group, with a gradient, that are worked on together."""
 
-    keys: list[torch.Tensor]  # the parameters, by which their state is found
-    points: list[torch.Tensor]  # their values, to be written into; complex ones as real and imaginary parts
-    gradients: list[torch.Tensor]  # in the type to compute in; negative with maximize
-    chunks: list[list[int]]  # which of them are worked on together
+    numbers: list[int]  # which they are, of those of the group that have a gradient
+    keys: Tensors  # the parameters, by which their state is found
+    points: Tensors  # their values, to be written into; complex ones as real and imaginary parts
+    gradients: Tensors  # in the type to compute in; negative with maximize
 
 
 class StochasticHASD(torch.optim.Optimizer):
@@ -101,7 +100,7 @@ class StochasticHASD(torch.optim.Optimizer):
     >>> from hasd.torch import StochasticHASD
     >>> X = torch.randn(200, 5, generator=torch.Generator().manual_seed(0))
     >>> w = torch.zeros(5, requires_grad=True)
-    >>> optimizer = StochasticHASD([w], lr=0.5, p=2)
+    >>> optimizer = StochasticHASD([w], lr=0.2, p=2)
     >>> for step in range(60):
     ...     rows = X[step % 4 :: 4]
     ...     optimizer.zero_grad()
@@ -151,11 +150,11 @@ class StochasticHASD(torch.optim.Optimizer):
         for group in self.param_groups:
             if not group["training"]:
                 raise RuntimeError("the parameters hold x since eval() was called: call train() before step()")
-            found = _gather(group)
-            if found.keys and group["coupling"] is None:
-                self._step_uncoupled(group, found)
-            elif found.keys:
-                self._step_coupled(group, found)
+            chunks = _gather(group)
+            if chunks and group["coupling"] is None:
+                self._step_uncoupled(group, chunks)
+            elif chunks:
+                self._step_coupled(group, chunks)
         return loss
 
     @torch.no_grad()
@@ -188,39 +187,36 @@ class StochasticHASD(torch.optim.Optimizer):
             for name, value in state_dict["state"].get(i, {}).items():
                 self.state[key][name] = value.to(key.device, copy=True) if torch.is_tensor(value) else value
 
-    def _step_uncoupled(self, group: dict[str, Any], found: Gathered) -> None:
+    def _step_uncoupled(self, group: dict[str, Any], chunks: list[Chunk]) -> None:
         """x <- x - s_p(c)/L, c the gradient or its average."""
-        norm, lr, unit = _norm_of(group), group["lr"], group["scale"] == "unit"
-        used = found.gradients if group["betas"] is None else self._average(group["betas"], found)
-        directions = steepest_directions(norm, used, found.chunks)
-        length: Any = 1.0
+        norm, unit, one_norm = _norm_of(group), group["scale"] == "unit", group["norm"] == "all"
+        averages: Iterable[Tensors] = (self._average(group["betas"], chunk) for chunk in chunks)
+        measured = Measured([None] * len(chunks))
         if needs_dual_norm(norm.p, unit):
-            length = dual_norms(norm.p, used, directions, group["norm"] == "all")
-        factor = step_factor(lr, norm.p, _count(norm, group, found), length, unit)
+            averages = list(averages)
+            measured = measure(norm, averages, one_norm, with_gain=False)
+        factor = step_factor(group["lr"], norm.p, _count(norm, chunks, one_norm), measured.dual_norm, unit)
         shrink = _shrinkage(group)
-        for chunk in found.chunks:
-            points = pick(found.points, chunk)
+        for chunk, c, directions in zip(chunks, averages, measured.kept, strict=True):
             if shrink is not None:
-                torch._foreach_mul_(points, shrink)
-            subtract(points, pick(directions, chunk), pick_factor(factor, chunk))
+                torch._foreach_mul_(chunk.points, shrink)
+            subtract(chunk.points, directions or norm.directions(c), pick(factor, chunk.numbers))
 
-    def _average(self, betas: tuple[float, float], found: Gathered) -> list[torch.Tensor]:
-        """b1 m + (1 - b1) g, after which m is b2 m + (1 - b2) g."""
-        averages: list[Any] = [None] * len(found.keys)
-        for key, g in zip(found.keys, found.gradients, strict=True):
+    def _average(self, betas: tuple[float, float] | None, chunk: Chunk) -> Tensors:
+        """b1 m + (1 - b1) g, after which m is b2 m + (1 - b2) g; the gradients without betas."""
+        if betas is None:
+            return chunk.gradients
+        for key, g in zip(chunk.keys, chunk.gradients, strict=True):
             if "m" not in self.state[key]:
                 self.state[key]["m"] = torch.zeros_like(g)
-        for chunk in found.chunks:
-            gradients, m = pick(found.gradients, chunk), [self.state[found.keys[i]]["m"] for i in chunk]
-            mixed = list(torch._foreach_mul(m, betas[0]))
-            torch._foreach_add_(mixed, list(torch._foreach_mul(gradients, 1.0 - betas[0])))
-            torch._foreach_mul_(m, betas[1])
-            torch._foreach_add_(m, gradients, alpha=1.0 - betas[1])
-            for i, average in zip(chunk, mixed, strict=True):
-                averages[i] = average
-        return averages
+        m = [self.state[key]["m"] for key in chunk.keys]
+        c = list(torch._foreach_mul(m, betas[0]))
+        torch._foreach_add_(c, list(torch._foreach_mul(chunk.gradients, 1.0 - betas[0])))
+        torch._foreach_mul_(m, betas[1])
+        torch._foreach_add_(m, chunk.gradients, alpha=1.0 - betas[1])
+        return c
 
-    def _step_coupled(self, group: dict[str, Any], found: Gathered) -> None:
+    def _step_coupled(self, group: dict[str, Any], chunks: list[Chunk]) -> None:
         """One step of `hasd._math.minibatch`."""
         lr = group["lr"]
         if torch.is_tensor(lr):
@@ -228,45 +224,51 @@ class StochasticHASD(torch.optim.Optimizer):
         elif lr == 0.0:
             return
         norm, unit, one_norm = _norm_of(group), group["scale"] == "unit", group["norm"] == "all"
-        count, gradients = _count(norm, group, found), found.gradients
-        directions = steepest_directions(norm, gradients, found.chunks)
-        length, gain = measure(norm.p, unit, gradients, directions, one_norm)
-        old = self._coupling(group, found, one_norm)
+        count, measured = _count(norm, chunks, one_norm), Measured([None] * len(chunks))
+        if norm.p > 2.0 or unit:
+            measured = measure(norm, [chunk.gradients for chunk in chunks], one_norm, with_gain=True)
+        old = self._coupling(group, chunks, one_norm)
         L = torch.zeros_like(old.c) + smoothness_for(lr, norm.p, count)
-        step = _advance(old, L, gain, dual_exponent(norm.p) - 1.0, group["coupling"])
-        self._keep_coupling(group, found, step.coupling, one_norm)
-        factor = step_factor(lr, norm.p, count, length, unit)
-        pull = step.weight * gradient_factor(norm.p, count, length, unit)
-        shrink = _shrinkage(group)
-        for chunk in found.chunks:
-            states = [self.state[found.keys[i]] for i in chunk]
-            x, v = [state["x"] for state in states], [state["v"] for state in states]
-            points = pick(found.points, chunk)
-            y = [point.to(iterate.dtype) for point, iterate in zip(points, x, strict=True)]
-            if shrink is not None:
-                torch._foreach_mul_([*x, *v, *y], shrink)
-            subtract(y, pick(directions, chunk), pick_factor(factor, chunk))  # y - s_p(g)/L
-            interpolate(x, y, pick_factor(step.mix, chunk))
-            subtract(v, pick(gradients, chunk), pick_factor(pull, chunk))
-            torch._foreach_copy_(y, x)
-            interpolate(y, v, pick_factor(step.share, chunk))
-            if y[0] is not points[0]:
-                torch._foreach_copy_(points, y)
+        step = _advance(old, L, measured.gain, dual_exponent(norm.p) - 1.0, group["coupling"])
+        self._keep_coupling(group, chunks, step.coupling, one_norm)
+        factor = step_factor(lr, norm.p, count, measured.dual_norm, unit)
+        pull, shrink = step.weight * gradient_factor(norm.p, count, measured.dual_norm, unit), _shrinkage(group)
+        for chunk, directions in zip(chunks, measured.kept, strict=True):
+            factors = [pick(each, chunk.numbers) for each in (factor, step.mix, pull, step.share)]
+            self._move(chunk, directions or norm.directions(chunk.gradients), factors, shrink)
 
-    def _coupling(self, group: dict[str, Any], found: Gathered, one_norm: bool) -> Coupling:
-        """A and c as the last step left them; both 0 where there was none.  x and v of new parameters are begun."""
-        known = [self.state[key] for key in group["params"] if "x" in self.state.get(key, {})]
-        kind = torch.float64 if any(g.dtype == torch.float64 for g in found.gradients) else torch.float32
-        nothing = torch.zeros(2, dtype=kind, device=found.points[0].device)
-        for key, point, g in zip(found.keys, found.points, found.gradients, strict=True):
-            if "x" not in self.state[key]:
-                both = {name: point.detach().to(g.dtype, copy=True) for name in ("x", "v")}
-                self.state[key].update(both, coupling=nothing)
+    def _move(self, chunk: Chunk, directions: Tensors, factors: list[Any], shrink: Any) -> None:
+        """The new x, v and y; factors are those of the steepest step, of x, of v and of y."""
+        factor, mix, pull, share = factors
+        x, v = ([self.state[key][name] for key in chunk.keys] for name in ("x", "v"))
+        y = [point.to(iterate.dtype) for point, iterate in zip(chunk.points, x, strict=True)]
+        if shrink is not None:
+            torch._foreach_mul_([*x, *v, *y], shrink)
+        subtract(y, directions, factor)
+        interpolate(x, y, mix)
+        subtract(v, chunk.gradients, pull)
+        torch._foreach_copy_(y, x)
+        interpolate(y, v, share)
+        if y[0] is not chunk.points[0]:  # their type is coarser than the one that is computed in
+            torch._foreach_copy_(chunk.points, y)
+
+    def _coupling(self, group: dict[str, Any], chunks: list[Chunk], one_norm: bool) -> Coupling:
+        """A and c as the last step left them, and 0 where there was none; new parameters get their x and v."""
+        old = [self.state[key]["coupling"] for key in group["params"] if "x" in self.state.get(key, {})]
+        double = any(g.dtype == torch.float64 for chunk in chunks for g in chunk.gradients)
+        kind, device = torch.float64 if double else torch.float32, chunks[0].points[0].device
+        nothing = torch.zeros(2, dtype=kind, device=device)
+        for chunk in chunks:
+            for key, point, g in zip(chunk.keys, chunk.points, chunk.gradients, strict=True):
+                if "x" not in self.state[key]:
+                    x, v = (point.to(g.dtype, copy=True) for _ in range(2))
+                    self.state[key].update(x=x, v=v, coupling=nothing)
         if one_norm:
-            return Coupling(*(known[0]["coupling"] if known else nothing).unbind())
-        return Coupling(*torch.stack([self.state[key]["coupling"].to(nothing) for key in found.keys]).unbind(1))
+            return Coupling(*(old[0].to(nothing) if old else nothing).unbind())
+        each = [self.state[key]["coupling"].to(nothing) for key in _in_order(chunks)]
+        return Coupling(*torch.stack(each).unbind(1))
 
-    def _keep_coupling(self, group: dict[str, Any], found: Gathered, new: Coupling, one_norm: bool) -> None:
+    def _keep_coupling(self, group: dict[str, Any], chunks: list[Chunk], new: Coupling, one_norm: bool) -> None:
         """Keep A and c with each parameter; where there is one norm, with those too that had no gradient."""
         numbers = torch.stack(new, -1)
         if one_norm:
@@ -274,8 +276,8 @@ class StochasticHASD(torch.optim.Optimizer):
                 if "x" in self.state.get(key, {}):
                     self.state[key]["coupling"] = numbers
         else:
-            for key, pair in zip(found.keys, numbers.unbind(), strict=True):
-                self.state[key]["coupling"] = pair
+            for key, pair in zip(_in_order(chunks), numbers.unbind(), strict=True):
+                self.state[key]["coupling"] = pair.clone()
 
 
 def _check_settings(group: dict[str, Any]) -> None:
@@ -310,30 +312,36 @@ def _check_settings(group: dict[str, Any]) -> None:
                 )
 
 
-def _gather(group: dict[str, Any]) -> Gathered:
-    """What there is to be stepped."""
+def _gather(group: dict[str, Any]) -> list[Chunk]:
+    """What there is to be stepped; the numbers of all chunks are 0, 1, 2, ... in this order."""
     keys = [key for key in group["params"] if key.grad is not None]
     if any(key.grad.layout is not torch.strided for key in keys):
         raise RuntimeError("StochasticHASD does not take sparse gradients: use sparse=False for embeddings")
-    points = [as_real(key.detach()) for key in keys]
-    gradients = [as_real(key.grad.detach()) for key in keys]
-    gradients = [g.to(working_type(g)) for g in gradients]
-    foreach = group["foreach"]
-    chunks = list(
-        split_alike(points, any(point.device.type != "cpu" for point in points) if foreach is None else foreach)
-    )
-    if group["maximize"]:
-        gradients = list(torch._foreach_neg(gradients))
-    return Gathered(keys, points, gradients, chunks)
+    chunks: list[Chunk] = []
+    for places in split_alike(keys, group["foreach"]):
+        alike = [keys[i] for i in places]
+        gradients = [as_real(key.grad) for key in alike]
+        gradients = [g.to(working_type(g)) for g in gradients]
+        if group["maximize"]:
+            gradients = list(torch._foreach_neg(gradients))
+        begin = sum(len(chunk.keys) for chunk in chunks)
+        points = [as_real(key.detach()) for key in alike]
+        chunks.append(Chunk(list(range(begin, begin + len(alike))), alike, points, gradients))
+    return chunks
+
+
+def _in_order(chunks: list[Chunk]) -> Tensors:
+    """The parameters by their numbers."""
+    return [key for chunk in chunks for key in chunk.keys]
 
 
 def _norm_of(group: dict[str, Any]) -> Directions:
     return Spectral() if group["geometry"] == "spectral" else Entrywise(group["p"])
 
 
-def _count(norm: Directions, group: dict[str, Any], found: Gathered) -> int:
+def _count(norm: Directions, chunks: list[Chunk], one_norm: bool) -> int:
     """n, the coordinates over which means are taken; 1 where each tensor has its norm."""
-    return sum(map(norm.count, found.points)) if group["norm"] == "all" else 1
+    return sum(norm.count(point) for chunk in chunks for point in chunk.points) if one_norm else 1
 
 
 def _shrinkage(group: dict[str, Any]) -> Any:

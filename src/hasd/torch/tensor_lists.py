@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import torch
 
@@ -24,6 +24,10 @@ class Directions(Protocol):
     def count(self, tensor: torch.Tensor) -> int:
         """How many coordinates the tensor has."""
 
+    @property
+    def is_costly(self) -> bool:
+        """Whether directions are better kept than computed twice in a step."""
+
     def directions(self, gradients: Tensors) -> Tensors:
         """d(g) for each; not to be written into."""
 
@@ -37,6 +41,11 @@ class Entrywise:
     """
 
     p: float
+
+    @property
+    def is_costly(self) -> bool:
+        """Powers cost more than memory; signs, and the gradients themselves, do not."""
+        return 2.0 < self.p < math.inf
 
     def count(self, tensor: torch.Tensor) -> int:
         """All entries."""
@@ -54,17 +63,49 @@ class Entrywise:
         return signs
 
 
-def inner_products(ones: Tensors, others: Tensors) -> Tensors:
-    """<a, b> for each two of them."""
-    return [torch.dot(a.reshape(-1), b.reshape(-1)) for a, b in zip(ones, others, strict=True)]
+class Measured(NamedTuple):
+    """Gradients in their norm: all of them together, or each by itself."""
+
+    kept: list[Tensors | None]  # the directions of each list, where they are costly
+    dual_norm: Any = 1.0  # tiny in place of 0
+    gain: Any = 1.0  # dual over Euclidean norm; NaN where the gradient is 0
 
 
-def split_alike(tensors: Tensors, foreach: bool) -> Iterator[list[int]]:
-    """Which tensors are worked on together: those of one device and type, or with foreach = False each alone."""
+def measure(norm: Directions, lists: Sequence[Tensors], one_norm: bool, with_gain: bool) -> Measured:
+    """The dual norms <g, d(g)>^{1/p*}, and with_gain the gains, which at p = 2 are 1."""
+    kept: list[Tensors | None] = []
+    products: Tensors = []
+    for gradients in lists:
+        directions = norm.directions(gradients)
+        products += [torch.dot(g.reshape(-1), d.reshape(-1)) for g, d in zip(gradients, directions, strict=True)]
+        kept.append(directions if norm.is_costly else None)
+    total = join_numbers(products).sum() if one_norm else join_numbers(products)
+    dual = total if norm.p == math.inf else total ** (1.0 / dual_exponent(norm.p))
+    dual = dual.clamp(min=torch.finfo(dual.dtype).tiny)
+    if not with_gain or norm.p == 2.0:
+        return Measured(kept, dual)
+    euclidean = join_numbers([length for gradients in lists for length in torch._foreach_norm(gradients)])
+    if one_norm:
+        euclidean = torch.linalg.vector_norm(euclidean)
+    return Measured(kept, dual, torch.where(euclidean > 0.0, dual / euclidean, math.nan))
+
+
+def join_numbers(numbers: Tensors) -> torch.Tensor:
+    """Numbers of any devices and types in one vector, in the widest of the types."""
+    kind = torch.float64 if any(n.dtype == torch.float64 for n in numbers) else torch.float32
+    return torch.stack([n.to(numbers[0].device, kind) for n in numbers])
+
+
+def split_alike(tensors: Tensors, foreach: bool | None) -> list[list[int]]:
+    """Which tensors are worked on together: those of one device and type, or each alone.
+
+    On a CPU one after the other is faster, because what is computed for one stays in the cache.
+    """
+    together = any(tensor.device.type != "cpu" for tensor in tensors) if foreach is None else foreach
     alike: dict[object, list[int]] = {}
     for i, tensor in enumerate(tensors):
-        alike.setdefault((tensor.device, tensor.dtype) if foreach else i, []).append(i)
-    yield from alike.values()
+        alike.setdefault((tensor.device, tensor.dtype) if together else i, []).append(i)
+    return list(alike.values())
 
 
 def working_type(tensor: torch.Tensor) -> torch.dtype:
@@ -72,58 +113,29 @@ def working_type(tensor: torch.Tensor) -> torch.dtype:
     return torch.promote_types(tensor.dtype, torch.float32)
 
 
-def steepest_directions(norm: Directions, gradients: Tensors, chunks: list[list[int]]) -> Tensors:
-    """The steepest directions, chunk by chunk."""
-    directions: list[Any] = [None] * len(gradients)
-    for chunk in chunks:
-        for i, direction in zip(chunk, norm.directions(pick(gradients, chunk)), strict=True):
-            directions[i] = direction
-    return directions
-
-
-def dual_norms(p: float, gradients: Tensors, directions: Tensors, one_norm: bool) -> torch.Tensor:
-    """The dual norm <g, d(g)>^{1/p*} of all together, or of each; tiny in place of 0."""
-    products = stack(inner_products(gradients, directions))
-    total = products.sum() if one_norm else products
-    norms = total if p == math.inf else total ** (1.0 / dual_exponent(p))
-    return norms.clamp(min=torch.finfo(norms.dtype).tiny)
-
-
-def measure(p: float, unit: bool, gradients: Tensors, directions: Tensors, one_norm: bool) -> tuple[Any, Any]:
-    """The dual norm, where it is needed, and the gain; NaN where the gradient is 0."""
-    if p == 2.0:
-        return (dual_norms(p, gradients, directions, one_norm) if unit else 1.0), 1.0
-    dual, euclidean = dual_norms(p, gradients, directions, one_norm), stack(list(torch._foreach_norm(gradients)))
-    if one_norm:
-        euclidean = torch.linalg.vector_norm(euclidean)
-    return dual, torch.where(euclidean > 0.0, dual / euclidean, math.nan)
-
-
-def stack(numbers: Tensors) -> torch.Tensor:
-    """Numbers of any devices and types in one vector, in the widest of the types."""
-    kind = torch.float64 if any(n.dtype == torch.float64 for n in numbers) else torch.float32
-    return torch.stack([n.to(numbers[0].device, kind) for n in numbers])
-
-
-def pick(tensors: Sequence[torch.Tensor], chunk: list[int]) -> Tensors:
-    """Those of the chunk."""
-    return [tensors[i] for i in chunk]
-
-
-def pick_factor(factor: Any, chunk: list[int]) -> Any:
-    """A factor for all tensors as it is; of factors for each, those of the chunk."""
-    return pick(factor.unbind(), chunk) if torch.is_tensor(factor) and factor.dim() else factor
+def pick(values: Any, chunk: Sequence[int]) -> Any:
+    """Those numbers of the chunk, where there is one for each tensor; a number for all as it is."""
+    if torch.is_tensor(values) and values.dim() > 0:
+        each = values.unbind()
+        return [each[i] for i in chunk]
+    return values
 
 
 def subtract(points: Tensors, directions: Tensors, factor: Any) -> None:
-    """points <- points - factor * directions."""
+    """points <- points - factor directions, for a number, a tensor with one, or a list of those."""
     if isinstance(factor, float | int):
         torch._foreach_add_(points, directions, alpha=-factor)
     else:
-        torch._foreach_sub_(points, list(torch._foreach_mul(directions, factor)))
+        torch._foreach_addcmul_(points, directions, _one_each(factor, directions), value=-1.0)
 
 
 def interpolate(points: Tensors, ends: Tensors, share: Any) -> None:
     """points <- points + share (ends - points)."""
-    shares = share if isinstance(share, list) else [share] * len(points)
-    torch._foreach_lerp_(points, ends, [s.to(point) for s, point in zip(shares, points, strict=True)])
+    torch._foreach_lerp_(points, ends, _one_each(share, points))
+
+
+def _one_each(factor: Any, tensors: Iterable[torch.Tensor]) -> Tensors:
+    """A factor for each tensor, in its type and on its device."""
+    tensors = list(tensors)
+    factors = factor if isinstance(factor, list) else [factor] * len(tensors)
+    return [one.to(tensor) for one, tensor in zip(factors, tensors, strict=True)]
