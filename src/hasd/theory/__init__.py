@@ -19,6 +19,7 @@ extensions  restarts and the norm of the gradient
 optimised   the optimised form: property P, its invariant, its rate, strong convexity
 tight       cuts with rho given or with the largest weight, and the certificate
 rivals      gradient and steepest descent, AGD, linear coupling, estimate sequences, the lower bound
+noisy       steepest descent with gradients that are off, such as those of mini-batches
 lp_hessian  the Hessian of ||z||_p^2
 
 >>> run = dict(L=1.0, R=1.0, G=1.0, T=10)
@@ -29,12 +30,15 @@ lp_hessian  the Hessian of ||z||_p^2
 """
 
 # ruff: noqa: F403
-from . import extensions, lp_hessian, optimised, published, rivals, tight
+from . import extensions, lp_hessian, noisy, optimised, published, rivals, tight
 from .extensions import *
 from .lp_hessian import *
+from .noisy import *
 from .optimised import *
 from .published import *
 from .rivals import *
 from .tight import *
 
-__all__ = [name for module in (published, extensions, optimised, tight, rivals, lp_hessian) for name in module.__all__]
+__all__ = [
+    name for module in (published, extensions, optimised, tight, rivals, noisy, lp_hessian) for name in module.__all__
+]

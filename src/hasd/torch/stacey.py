@@ -10,20 +10,20 @@ There is no norm of the whole gradient in it: at p = inf it is a sign step, at t
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import torch
 
-from .._checks import check_flags, check_words, number
-from .flat import as_real
-from .tensor_lists import split_alike
+from .._checks import check_words, number
+from .base import Chunk, TrainingOptimizer
+from .tensor_lists import Tensors, subtract
 
-PROXIES = {"p": 1e-8, "2": 1e-4}
-"""The geometry of z, with the published eps."""
+PUBLISHED_EPS = {"p": 1e-8, "2": 1e-4}
+"""By the geometry of z."""
 
 
-class Stacey(torch.optim.Optimizer):
+class Stacey(TrainingOptimizer):
     """STACEY(p,p) and STACEY(p,2), stochastic steepest descent with a second sequence z, as published.
 
     Its state is in `state_dict`, its learning rate is called ``lr`` as schedulers want it, settings may differ between
@@ -88,62 +88,61 @@ class Stacey(torch.optim.Optimizer):
         more = {"weight_decay": weight_decay, "maximize": maximize, "foreach": foreach}
         super().__init__(params, {"lr": lr, **settings, **more})
 
-    def add_param_group(self, param_group: dict[str, Any]) -> None:
-        """Add a group of parameters, after a look at its settings."""
-        super().add_param_group(param_group)
-        try:
-            _check(self.param_groups[-1])
-        except (TypeError, ValueError):
-            self.param_groups.pop()
-            raise
+    def _check_group(self, group: dict[str, Any]) -> None:
+        """Refuse settings that mean nothing."""
+        check_words(second=(group["second"], tuple(PUBLISHED_EPS)))
+        if group["second"] == "p" and group["p"] == math.inf:
+            raise ValueError("second='p' needs a finite p: |z|^(p-1) has no limit")
+        number("alpha", group["alpha"], least=0.0)
+        number("eps", _eps(group), least=0.0, strict=True)
+        if number("tau", group["tau"], least=0.0) > 1.0:
+            raise ValueError(f"tau must be at most 1, got {group['tau']!r}")
 
-    @torch.no_grad()
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Make one step with the gradients that are there, or that the closure computes; return its loss."""
-        loss = None
-        if closure is not None:
-            with torch.enable_grad():
-                loss = closure()
-        for group in self.param_groups:
-            keys = [key for key in group["params"] if key.grad is not None]
-            if any(key.grad.layout is not torch.strided for key in keys):
-                raise RuntimeError("Stacey does not take sparse gradients: use sparse=False for embeddings")
-            for chunk in split_alike(keys, group["foreach"]):
-                self._step_together(group, [keys[i] for i in chunk])
-        return loss
+    def _step_group(self, group: dict[str, Any], chunks: list[Chunk]) -> None:
+        for chunk in chunks:
+            w = [point.to(g.dtype) for point, g in zip(chunk.points, chunk.gradients, strict=True)]
+            for key, value in zip(chunk.keys, w, strict=True):
+                if not self.state[key]:
+                    self.state[key].update(z=value.clone(), m=torch.zeros_like(value))
+            c = self._average(group["betas"], chunk)
+            z = [self.state[key]["z"] for key in chunk.keys]
+            _move_second(z, c, group)
+            _move(w, c, z, group)
+            if w[0] is not chunk.points[0]:  # their type is coarser than the one that is computed in
+                torch._foreach_copy_(chunk.points, w)
 
-    def _step_together(self, group: dict[str, Any], keys: list[torch.Tensor]) -> None:
-        """The formulas above, for tensors of one device and type."""
-        w, g = (
-            [as_real(key.detach()) for key in keys],
-            [as_real(key.grad.detach()) for key in keys if key.grad is not None],
-        )
-        for key, value in zip(keys, w, strict=True):
-            if not self.state[key]:
-                self.state[key].update(z=value.clone(), m=torch.zeros_like(value))
-        z, m = [self.state[key]["z"] for key in keys], [self.state[key]["m"] for key in keys]
-        lr, (b1, b2), p = group["lr"], group["betas"], group["p"]
-        g = list(torch._foreach_neg(g)) if group["maximize"] else g
-        c = list(torch._foreach_mul(m, b1))
-        torch._foreach_add_(c, g, alpha=1.0 - b1)
-        torch._foreach_mul_(m, b2)
-        torch._foreach_add_(m, g, alpha=1.0 - b2)
-        if group["second"] == "p":
-            _raise(z, p - 1.0)
-        torch._foreach_sub_(z, list(torch._foreach_mul(c, group["alpha"])))
-        if group["second"] == "p":
-            _raise(z, 1.0 / (p - 1.0))
-        size = list(torch._foreach_abs(c))
-        torch._foreach_pow_(size, 1.0 if p == math.inf else (p - 2.0) / (p - 1.0))
-        torch._foreach_add_(size, _eps(group))
-        torch._foreach_div_(c, size)
-        torch._foreach_mul_(c, lr * (1.0 - group["tau"]))
-        torch._foreach_mul_(w, 1.0 - group["tau"] - lr * group["weight_decay"])
-        torch._foreach_sub_(w, c)
-        torch._foreach_add_(w, list(torch._foreach_mul(z, group["tau"])))
+    def _average(self, betas: tuple[float, float], chunk: Chunk) -> Tensors:
+        """c, after which m is the next average."""
+        m = [self.state[key]["m"] for key in chunk.keys]
+        c = list(torch._foreach_mul(m, betas[0]))
+        torch._foreach_add_(c, chunk.gradients, alpha=1.0 - betas[0])
+        torch._foreach_mul_(m, betas[1])
+        torch._foreach_add_(m, chunk.gradients, alpha=1.0 - betas[1])
+        return c
 
 
-def _raise(tensors: list[torch.Tensor], power: float) -> None:
+def _move_second(z: Tensors, c: Tensors, group: dict[str, Any]) -> None:
+    """The next z."""
+    if group["second"] == "p":
+        _raise(z, group["p"] - 1.0)
+    torch._foreach_add_(z, c, alpha=-group["alpha"])
+    if group["second"] == "p":
+        _raise(z, 1.0 / (group["p"] - 1.0))
+
+
+def _move(w: Tensors, c: Tensors, z: Tensors, group: dict[str, Any]) -> None:
+    """The next w; c is written into."""
+    lr, tau, p = group["lr"], group["tau"], group["p"]
+    sizes = list(torch._foreach_abs(c))
+    torch._foreach_pow_(sizes, 1.0 if p == math.inf else (p - 2.0) / (p - 1.0))
+    torch._foreach_add_(sizes, _eps(group))
+    torch._foreach_div_(c, sizes)
+    torch._foreach_mul_(w, 1.0 - tau - lr * group["weight_decay"])
+    subtract(w, c, lr * (1.0 - tau))
+    torch._foreach_add_(w, z, alpha=tau)
+
+
+def _raise(tensors: Tensors, power: float) -> None:
     """u <- sign(u) |u|^power."""
     signs = list(torch._foreach_sign(tensors))
     torch._foreach_abs_(tensors)
@@ -152,24 +151,4 @@ def _raise(tensors: list[torch.Tensor], power: float) -> None:
 
 
 def _eps(group: dict[str, Any]) -> float:
-    return PROXIES[group["second"]] if group["eps"] is None else group["eps"]
-
-
-def _check(group: dict[str, Any]) -> None:
-    """Refuse settings that mean nothing."""
-    if not torch.is_tensor(group["lr"]):
-        number("lr", group["lr"], least=0.0)
-    group["p"] = number("p", group["p"], least=2.0, finite=False)
-    check_words(second=(group["second"], tuple(PROXIES)))
-    if group["second"] == "p" and group["p"] == math.inf:
-        raise ValueError("second='p' needs a finite p: |z|^(p-1) has no limit")
-    if not (isinstance(group["betas"], tuple | list) and len(group["betas"]) == 2):
-        raise TypeError(f"betas must be two numbers, got {group['betas']!r}")
-    for name, beta in zip(("the first of betas", "the second of betas"), group["betas"], strict=True):
-        number(name, beta, least=0.0, below=1.0)
-    for name in ("alpha", "weight_decay"):
-        number(name, group[name], least=0.0)
-    if number("tau", group["tau"], least=0.0) > 1.0:
-        raise ValueError(f"tau must be at most 1, got {group['tau']!r}")
-    number("eps", _eps(group), least=0.0, strict=True)
-    check_flags(maximize=group["maximize"], **({} if group["foreach"] is None else {"foreach": group["foreach"]}))
+    return PUBLISHED_EPS[group["second"]] if group["eps"] is None else group["eps"]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from collections.abc import Iterable
+from typing import Any
 
 import torch
 
-from .._checks import check_flags, check_words, number
+from .._checks import check_words, number
 from .._math.minibatch import (
     CoupledStep,
     Coupling,
@@ -19,6 +19,7 @@ from .._math.minibatch import (
     smoothness_for,
     step_factor,
 )
+from .base import Chunk, TrainingOptimizer
 from .flat import as_real
 from .spectral import Spectral
 from .tensor_lists import (
@@ -29,9 +30,7 @@ from .tensor_lists import (
     interpolate,
     measure,
     pick,
-    split_alike,
     subtract,
-    working_type,
 )
 
 GEOMETRIES, NORMS, SCALES = ("lp", "spectral"), ("all", "tensor"), ("gradient", "unit")
@@ -39,16 +38,7 @@ LEAST_RATE = 1e-20
 """A learning rate in a tensor counts as this much at least where there is coupling, which divides by it."""
 
 
-class Chunk(NamedTuple):
-    """Parameters of a group, with a gradient, that are worked on together."""
-
-    numbers: list[int]  # which they are, of those of the group that have a gradient
-    keys: Tensors  # the parameters, by which their state is found
-    points: Tensors  # their values, to be written into; complex ones as real and imaginary parts
-    gradients: Tensors  # in the type to compute in; negative with maximize
-
-
-class StochasticHASD(torch.optim.Optimizer):
+class StochasticHASD(TrainingOptimizer):
     """Steepest descent on gradients of mini-batches, with coupling or averaged gradients as momentum.
 
     The step is that of method ``hasd`` without its search, with the smoothness constant taken from ``lr`` and a floor
@@ -131,31 +121,29 @@ class StochasticHASD(torch.optim.Optimizer):
         more = {"weight_decay": weight_decay, "maximize": maximize, "foreach": foreach, "training": True}
         super().__init__(params, {"lr": lr, **settings, **more})
 
-    def add_param_group(self, param_group: dict[str, Any]) -> None:
-        """Add a group of parameters, after a look at its settings."""
-        super().add_param_group(param_group)
-        try:
-            _check_settings(self.param_groups[-1])
-        except (TypeError, ValueError):
-            self.param_groups.pop()
-            raise
+    def _check_group(self, group: dict[str, Any]) -> None:
+        """Refuse settings that mean nothing."""
+        norm, scale, geometry = group["norm"], group["scale"], group["geometry"]
+        check_words(norm=(norm, NORMS), scale=(scale, SCALES), geometry=(geometry, GEOMETRIES))
+        if group["coupling"] is not None:
+            number("coupling", group["coupling"], least=0.0, below=1.0)
+            if group["betas"] is not None:
+                raise ValueError("betas and coupling are two kinds of momentum: with betas, give coupling=None")
+        if geometry == "spectral":
+            if group["p"] != math.inf:
+                raise ValueError(f"geometry='spectral' has p = inf only, got p={group['p']!r}")
+            for shape in (tuple(q.shape) for q in group["params"] if q.dim() < 2 or q.is_complex()):
+                raise ValueError(
+                    f"geometry='spectral' takes real tensors of two or more axes, got one of shape {shape}"
+                )
 
-    @torch.no_grad()
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Make one step with the gradients that are there, or that the closure computes; return its loss."""
-        loss = None
-        if closure is not None:
-            with torch.enable_grad():
-                loss = closure()
-        for group in self.param_groups:
-            if not group["training"]:
-                raise RuntimeError("the parameters hold x since eval() was called: call train() before step()")
-            chunks = _gather(group)
-            if chunks and group["coupling"] is None:
-                self._step_uncoupled(group, chunks)
-            elif chunks:
-                self._step_coupled(group, chunks)
-        return loss
+    def _step_group(self, group: dict[str, Any], chunks: list[Chunk]) -> None:
+        if not group["training"]:
+            raise RuntimeError("the parameters hold x since eval() was called: call train() before step()")
+        if chunks and group["coupling"] is None:
+            self._step_uncoupled(group, chunks)
+        elif chunks:
+            self._step_coupled(group, chunks)
 
     @torch.no_grad()
     def eval(self) -> None:
@@ -177,15 +165,6 @@ class StochasticHASD(torch.optim.Optimizer):
                 if "y" in state:
                     as_real(key).copy_(state.pop("y"))
             group["training"] = True
-
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Load a state, bit for bit and as a copy: PyTorch would round it to the type of the parameters."""
-        super().load_state_dict(state_dict)
-        saved = [i for group in state_dict["param_groups"] for i in group["params"]]
-        keys = [key for group in self.param_groups for key in group["params"]]
-        for i, key in zip(saved, keys, strict=True):
-            for name, value in state_dict["state"].get(i, {}).items():
-                self.state[key][name] = value.to(key.device, copy=True) if torch.is_tensor(value) else value
 
     def _step_uncoupled(self, group: dict[str, Any], chunks: list[Chunk]) -> None:
         """x <- x - s_p(c)/L, c the gradient or its average."""
@@ -278,56 +257,6 @@ class StochasticHASD(torch.optim.Optimizer):
         else:
             for key, pair in zip(_in_order(chunks), numbers.unbind(), strict=True):
                 self.state[key]["coupling"] = pair.clone()
-
-
-def _check_settings(group: dict[str, Any]) -> None:
-    """Refuse settings that mean nothing."""
-    lr, coupling, betas = group["lr"], group["coupling"], group["betas"]
-    if torch.is_tensor(lr):
-        if lr.numel() != 1:
-            raise ValueError(f"lr must be one number, got a tensor of shape {tuple(lr.shape)}")
-    else:
-        number("lr", lr, least=0.0)
-    group["p"] = number("p", group["p"], least=2.0, finite=False)
-    number("weight_decay", group["weight_decay"], least=0.0)
-    check_words(norm=(group["norm"], NORMS), scale=(group["scale"], SCALES), geometry=(group["geometry"], GEOMETRIES))
-    check_flags(maximize=group["maximize"], **({} if group["foreach"] is None else {"foreach": group["foreach"]}))
-    if coupling is not None:
-        number("coupling", coupling, least=0.0, below=1.0)
-    if betas is not None:
-        if not (isinstance(betas, tuple | list) and len(betas) == 2):
-            raise TypeError(f"betas must be two numbers or None, got {betas!r}")
-        for name, beta in zip(("the first of betas", "the second of betas"), betas, strict=True):
-            number(name, beta, least=0.0, below=1.0)
-        if coupling is not None:
-            raise ValueError("betas and coupling are two kinds of momentum: with betas, give coupling=None")
-    if group["geometry"] == "spectral":
-        if group["p"] != math.inf:
-            raise ValueError(f"geometry='spectral' has p = inf only, got p={group['p']!r}")
-        for parameter in group["params"]:
-            if parameter.dim() < 2 or parameter.is_complex():
-                shape = tuple(parameter.shape)
-                raise ValueError(
-                    f"geometry='spectral' takes real tensors of two or more axes, got one of shape {shape}"
-                )
-
-
-def _gather(group: dict[str, Any]) -> list[Chunk]:
-    """What there is to be stepped; the numbers of all chunks are 0, 1, 2, ... in this order."""
-    keys = [key for key in group["params"] if key.grad is not None]
-    if any(key.grad.layout is not torch.strided for key in keys):
-        raise RuntimeError("StochasticHASD does not take sparse gradients: use sparse=False for embeddings")
-    chunks: list[Chunk] = []
-    for places in split_alike(keys, group["foreach"]):
-        alike = [keys[i] for i in places]
-        gradients = [as_real(key.grad) for key in alike]
-        gradients = [g.to(working_type(g)) for g in gradients]
-        if group["maximize"]:
-            gradients = list(torch._foreach_neg(gradients))
-        begin = sum(len(chunk.keys) for chunk in chunks)
-        points = [as_real(key.detach()) for key in alike]
-        chunks.append(Chunk(list(range(begin, begin + len(alike))), alike, points, gradients))
-    return chunks
 
 
 def _in_order(chunks: list[Chunk]) -> Tensors:

@@ -67,7 +67,7 @@ class Measured(NamedTuple):
     """Gradients in their norm: all of them together, or each by itself."""
 
     kept: list[Tensors | None]  # the directions of each list, where they are costly
-    dual_norm: Any = 1.0  # tiny in place of 0
+    dual_norm: Any = 1.0  # a tiny number in place of 0
     gain: Any = 1.0  # dual over Euclidean norm; NaN where the gradient is 0
 
 
@@ -81,7 +81,7 @@ def measure(norm: Directions, lists: Sequence[Tensors], one_norm: bool, with_gai
         kept.append(directions if norm.is_costly else None)
     total = join_numbers(products).sum() if one_norm else join_numbers(products)
     dual = total if norm.p == math.inf else total ** (1.0 / dual_exponent(norm.p))
-    dual = dual.clamp(min=torch.finfo(dual.dtype).tiny)
+    dual = dual.clamp(min=math.sqrt(torch.finfo(dual.dtype).tiny))  # its inverse is far from overflow
     if not with_gain or norm.p == 2.0:
         return Measured(kept, dual)
     euclidean = join_numbers([length for gradients in lists for length in torch._foreach_norm(gradients)])
