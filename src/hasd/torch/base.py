@@ -66,6 +66,20 @@ class TrainingOptimizer(torch.optim.Optimizer):
         """Step the parameters of a group that have a gradient, which may be none."""
         raise NotImplementedError
 
+    def _average(self, chunk: Chunk, betas: tuple[float, float] | None) -> Tensors:
+        """b1 m + (1 - b1) g, after which m is b2 m + (1 - b2) g; the gradients without betas."""
+        if betas is None:
+            return chunk.gradients
+        for key, g in zip(chunk.keys, chunk.gradients, strict=True):
+            if "m" not in self.state[key]:
+                self.state[key]["m"] = torch.zeros_like(g)
+        m = [self.state[key]["m"] for key in chunk.keys]
+        c = list(torch._foreach_mul(m, betas[0]))
+        torch._foreach_add_(c, list(torch._foreach_mul(chunk.gradients, 1.0 - betas[0])))
+        torch._foreach_mul_(m, betas[1])
+        torch._foreach_add_(m, chunk.gradients, alpha=1.0 - betas[1])
+        return c
+
     def _gather(self, group: dict[str, Any]) -> list[Chunk]:
         """What there is to be stepped; the numbers of all chunks are 0, 1, 2, ... in this order."""
         keys = [key for key in group["params"] if key.grad is not None]

@@ -91,6 +91,8 @@ class Stacey(TrainingOptimizer):
     def _check_group(self, group: dict[str, Any]) -> None:
         """Refuse settings that mean nothing."""
         check_words(second=(group["second"], tuple(PUBLISHED_EPS)))
+        if group["betas"] is None:
+            raise TypeError("betas must be two numbers, got None")
         if group["second"] == "p" and group["p"] == math.inf:
             raise ValueError("second='p' needs a finite p: |z|^(p-1) has no limit")
         number("alpha", group["alpha"], least=0.0)
@@ -102,23 +104,14 @@ class Stacey(TrainingOptimizer):
         for chunk in chunks:
             w = [point.to(g.dtype) for point, g in zip(chunk.points, chunk.gradients, strict=True)]
             for key, value in zip(chunk.keys, w, strict=True):
-                if not self.state[key]:
-                    self.state[key].update(z=value.clone(), m=torch.zeros_like(value))
-            c = self._average(group["betas"], chunk)
+                if "z" not in self.state[key]:
+                    self.state[key]["z"] = value.clone()
+            c = self._average(chunk, group["betas"])
             z = [self.state[key]["z"] for key in chunk.keys]
             _move_second(z, c, group)
             _move(w, c, z, group)
             if w[0] is not chunk.points[0]:  # their type is coarser than the one that is computed in
                 torch._foreach_copy_(chunk.points, w)
-
-    def _average(self, betas: tuple[float, float], chunk: Chunk) -> Tensors:
-        """c, after which m is the next average."""
-        m = [self.state[key]["m"] for key in chunk.keys]
-        c = list(torch._foreach_mul(m, betas[0]))
-        torch._foreach_add_(c, chunk.gradients, alpha=1.0 - betas[0])
-        torch._foreach_mul_(m, betas[1])
-        torch._foreach_add_(m, chunk.gradients, alpha=1.0 - betas[1])
-        return c
 
 
 def _move_second(z: Tensors, c: Tensors, group: dict[str, Any]) -> None:

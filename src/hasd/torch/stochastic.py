@@ -169,7 +169,7 @@ class StochasticHASD(TrainingOptimizer):
     def _step_uncoupled(self, group: dict[str, Any], chunks: list[Chunk]) -> None:
         """x <- x - s_p(c)/L, c the gradient or its average."""
         norm, unit, one_norm = _norm_of(group), group["scale"] == "unit", group["norm"] == "all"
-        averages: Iterable[Tensors] = (self._average(group["betas"], chunk) for chunk in chunks)
+        averages: Iterable[Tensors] = (self._average(chunk, group["betas"]) for chunk in chunks)
         measured = Measured([None] * len(chunks))
         if needs_dual_norm(norm.p, unit):
             averages = list(averages)
@@ -180,20 +180,6 @@ class StochasticHASD(TrainingOptimizer):
             if shrink is not None:
                 torch._foreach_mul_(chunk.points, shrink)
             subtract(chunk.points, directions or norm.directions(c), pick(factor, chunk.numbers))
-
-    def _average(self, betas: tuple[float, float] | None, chunk: Chunk) -> Tensors:
-        """b1 m + (1 - b1) g, after which m is b2 m + (1 - b2) g; the gradients without betas."""
-        if betas is None:
-            return chunk.gradients
-        for key, g in zip(chunk.keys, chunk.gradients, strict=True):
-            if "m" not in self.state[key]:
-                self.state[key]["m"] = torch.zeros_like(g)
-        m = [self.state[key]["m"] for key in chunk.keys]
-        c = list(torch._foreach_mul(m, betas[0]))
-        torch._foreach_add_(c, list(torch._foreach_mul(chunk.gradients, 1.0 - betas[0])))
-        torch._foreach_mul_(m, betas[1])
-        torch._foreach_add_(m, chunk.gradients, alpha=1.0 - betas[1])
-        return c
 
     def _step_coupled(self, group: dict[str, Any], chunks: list[Chunk]) -> None:
         """One step of `hasd._math.minibatch`."""
