@@ -17,8 +17,8 @@ TESTS = Path(__file__).parent
 FILES = {
     "equivalence": "lockstep",
     "faults": "convexity extremes far_away noise nonfinite rounding_reported wrong_gradient",
-    "theory": "cg distance growth lp_hessian main_bound newton noisy optimised_form progress recurrence rivals sharpened "
-    "strong_convexity subspace table",
+    "theory": "cg distance growth lp_hessian main_bound newton noisy optimised_form progress recurrence rivals "
+    "sharpened strong_convexity subspace table",
     "unit": "balance certificates chebyshev check_loss compare doubt dual estimate geometry losses lp_fit minimize "
     "multinomial objectives own_losses pairs search separable small_differences theory tolerances transport",
 }
