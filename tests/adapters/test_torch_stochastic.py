@@ -108,6 +108,17 @@ class TestCoupling:
                 a = planned_weight(A, 1.0, 0.0, 7.0, sigma)
                 assert a / (A + a) == pytest.approx(tau, rel=1e-12)
 
+    def test_one_norm_has_one_sequence_also_for_parameters_that_had_no_gradient(self):
+        """Mutation: only the parameters with a gradient learn of the new A."""
+        parameters = start((4, 3), 5)
+        optimizer = StochasticHASD(parameters, 0.1)
+        for t, _ in enumerate(with_noise(parameters, 9)):
+            if t % 2:
+                parameters[0].grad = None
+            optimizer.step()
+            held = [optimizer.state[q]["coupling"] for q in parameters]
+            assert equal(held[:1], held[1:])
+
     def test_y_lies_between_x_and_v(self):
         parameters = start((4, 3), 5)
         optimizer = StochasticHASD(parameters, 0.1)

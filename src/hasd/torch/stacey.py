@@ -52,7 +52,7 @@ class Stacey(TrainingOptimizer):
     maximize : bool
         Maximise instead.
     foreach : bool or None
-        Work on lists of tensors, or on one after the other; None takes lists where there is a device for it.
+        Work on lists of tensors, or on one after the other, which on a CPU is faster; None chooses by the device.
 
     Examples
     --------

@@ -47,7 +47,8 @@ class StochasticHASD(TrainingOptimizer):
     go on.  Where ``coupling`` is None, y and x are the same, and neither call does anything.
 
     BatchNorm collects its running means at y.  Before you validate at x, collect them anew after `eval`, for example
-    with ``torch.optim.swa_utils.update_bn``.
+    with ``torch.optim.swa_utils.update_bn``.  Only the optimizer may change the parameters: if you overwrite them, make a
+    new one, or load the state that belongs to them.
 
     Parameters
     ----------
@@ -75,7 +76,7 @@ class StochasticHASD(TrainingOptimizer):
     maximize : bool
         Maximise instead.
     foreach : bool or None
-        Work on lists of tensors, or on one after the other; None takes lists where there is a device for it.
+        Work on lists of tensors, or on one after the other, which on a CPU is faster; None chooses by the device.
 
     Notes
     -----
@@ -170,12 +171,11 @@ class StochasticHASD(TrainingOptimizer):
         """x <- x - s_p(c)/L, c the gradient or its average."""
         norm, unit, one_norm = _norm_of(group), group["scale"] == "unit", group["norm"] == "all"
         averages: Iterable[Tensors] = (self._average(chunk, group["betas"]) for chunk in chunks)
-        measured = Measured([None] * len(chunks))
+        measured, shrink = Measured([None] * len(chunks)), _shrinkage(group)
         if needs_dual_norm(norm.p, unit):
             averages = list(averages)
             measured = measure(norm, averages, one_norm, with_gain=False)
         factor = step_factor(group["lr"], norm.p, _count(norm, chunks, one_norm), measured.dual_norm, unit)
-        shrink = _shrinkage(group)
         for chunk, c, directions in zip(chunks, averages, measured.kept, strict=True):
             if shrink is not None:
                 torch._foreach_mul_(chunk.points, shrink)
@@ -183,7 +183,7 @@ class StochasticHASD(TrainingOptimizer):
 
     def _step_coupled(self, group: dict[str, Any], chunks: list[Chunk]) -> None:
         """One step of `hasd._math.minibatch`."""
-        lr = group["lr"]
+        lr, shrink = group["lr"], _shrinkage(group)
         if torch.is_tensor(lr):
             lr = lr.clamp(min=LEAST_RATE)
         elif lr == 0.0:
@@ -197,7 +197,7 @@ class StochasticHASD(TrainingOptimizer):
         step = _advance(old, L, measured.gain, dual_exponent(norm.p) - 1.0, group["coupling"])
         self._keep_coupling(group, chunks, step.coupling, one_norm)
         factor = step_factor(lr, norm.p, count, measured.dual_norm, unit)
-        pull, shrink = step.weight * gradient_factor(norm.p, count, measured.dual_norm, unit), _shrinkage(group)
+        pull = step.weight * gradient_factor(norm.p, count, measured.dual_norm, unit)
         for chunk, directions in zip(chunks, measured.kept, strict=True):
             factors = [pick(each, chunk.numbers) for each in (factor, step.mix, pull, step.share)]
             self._move(chunk, directions or norm.directions(chunk.gradients), factors, shrink)
