@@ -47,8 +47,8 @@ class StochasticHASD(TrainingOptimizer):
     go on.  Where ``coupling`` is None, y and x are the same, and neither call does anything.
 
     BatchNorm collects its running means at y.  Before you validate at x, collect them anew after `eval`, for example
-    with ``torch.optim.swa_utils.update_bn``.  Only the optimizer may change the parameters: if you overwrite them, make a
-    new one, or load the state that belongs to them.
+    with ``torch.optim.swa_utils.update_bn``.  Only the optimizer may change the parameters: if you overwrite them, make
+    a new one, or load the state that belongs to them.
 
     Parameters
     ----------
