@@ -66,7 +66,7 @@ class Entrywise:
 class Measured(NamedTuple):
     """Gradients in their norm: all of them together, or each by itself."""
 
-    kept: list[Tensors | None]  # the directions of each list, where they are costly
+    kept: list[Tensors | None]  # the directions of each list, where that is cheaper than to make them again
     dual_norm: Any = 1.0  # a tiny number in place of 0
     gain: Any = 1.0  # dual over Euclidean norm; NaN where the gradient is 0
 
@@ -78,7 +78,8 @@ def measure(norm: Directions, lists: Sequence[Tensors], one_norm: bool, with_gai
     for gradients in lists:
         directions = norm.directions(gradients)
         products += [torch.dot(g.reshape(-1), d.reshape(-1)) for g, d in zip(gradients, directions, strict=True)]
-        kept.append(directions if norm.is_costly else None)
+        # those of one tensor are made again while it is in the cache; memory for those of many costs more than signs
+        kept.append(directions if norm.is_costly or len(gradients) > 1 else None)
     total = join_numbers(products).sum() if one_norm else join_numbers(products)
     dual = total if norm.p == math.inf else total ** (1.0 / dual_exponent(norm.p))
     dual = dual.clamp(min=math.sqrt(torch.finfo(dual.dtype).tiny))  # its inverse is far from overflow
