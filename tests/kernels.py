@@ -17,8 +17,9 @@ TESTS = Path(__file__).parent
 FILES = {
     "equivalence": "lockstep",
     "faults": "convexity extremes far_away noise nonfinite rounding_reported wrong_gradient",
-    "theory": "area_convexity cg distance growth lp_hessian main_bound nemirovskii newton norms optimised_form "
-    "progress recurrence rivals sharpened strong_convexity subspace table without_convexity",
+    "theory": "area_convexity cg distance growth lp_hessian main_bound nemirovskii newton noisy norms "
+    "optimised_form progress recurrence rivals sharpened strong_convexity subspace table "
+    "without_convexity",
     "unit": "balance certificates chebyshev check_loss compare doubt dual estimate geometry layout linf losses lp_fit "
     "minimize multinomial objectives own_losses pairs search separable shaped_norms small_differences theory "
     "tolerances transport",

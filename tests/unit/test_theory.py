@@ -23,7 +23,7 @@ GOOD = {
     **dict.fromkeys(("L", "R", "G", "A", "constant", "grad_norm", "step_norm", "window", "gap"), 1.0),
     **dict.fromkeys(("alpha", "kappa", "N", "error"), 1.0),
     **dict.fromkeys(("Gamma", "guess", "gain"), 1.0),
-    **dict.fromkeys(("weight_sum", "first_gain", "moved", "psi", "U", "f", "slope"), 1.0),
+    **dict.fromkeys(("weight_sum", "first_gain", "moved", "psi", "U", "f", "slope", "noise", "sigma"), 1.0),
     **{
         "T": 3,
         "t": 3,
@@ -41,7 +41,9 @@ GOOD = {
 BAD = {
     **dict.fromkeys(("L", "A", "constant", "gap", "eps", "Gamma", "alpha", "kappa"), (0.0, -1.0, math.inf, math.nan)),
     "mu": (-1.0, math.nan, math.inf),
-    **dict.fromkeys(("R", "grad_norm", "step_norm", "weight_sum", "first_gain", "moved"), (-1.0, math.nan)),
+    **dict.fromkeys(
+        ("R", "grad_norm", "step_norm", "weight_sum", "first_gain", "moved", "noise", "sigma"), (-1.0, math.nan)
+    ),
     **dict.fromkeys(("N", "error"), (-1.0, math.nan, math.inf)),
     **dict.fromkeys(("G", "window", "guess", "gain"), (0.5, math.inf, math.nan)),
     **dict.fromkeys(("T", "t", "d", "n"), (0, -1, 1.5, math.nan)),

@@ -21,6 +21,7 @@ tight       cuts with rho given or with the largest weight, and the certificate
 rivals      gradient and steepest descent, AGD, linear coupling, estimate sequences, the lower bound
 nemirovskii the method with an l_p prox term
 area_convexity  dual extrapolation for ||Ax - b||_inf over the box
+noisy       steepest descent with gradients that are off, such as those of mini-batches
 lp_hessian  the Hessian of ||z||_p^2
 
 >>> run = dict(L=1.0, R=1.0, G=1.0, T=10)
@@ -31,15 +32,16 @@ lp_hessian  the Hessian of ||z||_p^2
 """
 
 # ruff: noqa: F403
-from . import area_convexity, extensions, lp_hessian, nemirovskii, optimised, published, rivals, tight
+from . import area_convexity, extensions, lp_hessian, nemirovskii, noisy, optimised, published, rivals, tight
 from .area_convexity import *
 from .extensions import *
 from .lp_hessian import *
 from .nemirovskii import *
+from .noisy import *
 from .optimised import *
 from .published import *
 from .rivals import *
 from .tight import *
 
-_MODULES = (published, extensions, optimised, tight, rivals, nemirovskii, area_convexity, lp_hessian)
+_MODULES = (published, extensions, optimised, tight, rivals, nemirovskii, area_convexity, noisy, lp_hessian)
 __all__ = [name for module in _MODULES for name in module.__all__]

@@ -7,7 +7,7 @@ import math
 _RANGES = (
     ("L mu eps constant A gap Gamma alpha kappa", lambda x: 0.0 < x < math.inf, "be positive and finite"),
     ("R grad_norm step_norm first_gain weight_sum moved", lambda x: 0.0 <= x < math.inf, "be nonnegative and finite"),
-    ("N error", lambda x: 0.0 <= x < math.inf, "be nonnegative and finite"),
+    ("N error noise sigma", lambda x: 0.0 <= x < math.inf, "be nonnegative and finite"),
     ("G window guess gain", lambda x: 1.0 <= x < math.inf, "be at least 1 and finite"),
     ("T t d n", lambda x: 1.0 <= x < math.inf and x == math.floor(x), "be a whole number, at least 1"),
     ("psi U f slope", math.isfinite, "be finite"),

@@ -1,4 +1,4 @@
-"""PyTorch: the methods as a ``torch.optim.Optimizer``, and `minimize` with the gradient from autograd.
+"""PyTorch: `minimize` with the gradient from autograd, the methods as an optimizer, and optimizers for training.
 
 >>> import torch
 >>> from hasd.torch import HASD, minimize
@@ -17,5 +17,8 @@ except ImportError as error:
 
 from .functional import minimize
 from .optimizer import HASD
+from .parameters import parameter_groups
+from .stacey import Stacey
+from .stochastic import StochasticHASD
 
-__all__ = ["HASD", "minimize"]
+__all__ = ["HASD", "Stacey", "StochasticHASD", "minimize", "parameter_groups"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import warnings
 from collections.abc import Iterable
 from typing import Any
 
@@ -14,7 +15,7 @@ from .. import _inputs as inputs
 from .._math.arrays import to_numpy
 from .._math.estimate import EstimateBound
 from .._math.evaluation import NO_BEND, Bend, Evaluation
-from .._math.geometry import Lp
+from .._math.geometry import Lp, convert_smoothness
 from .._resume import packing
 from .._run import loop
 from .._run.capabilities import ObjectiveTraits, traits_of_method
@@ -25,7 +26,8 @@ from .._run.record import State
 from .._run.sources import BlackBox
 from .._run.status import Status, Stop
 from ..methods import make
-from .flat import ClosureFunction, Flat
+from .flat import ClosureFunction, Flat, as_real
+from .misuse import find_noise, find_nonconvexity, is_due
 
 Kept = tuple[State, Evaluation | None, tuple[float, Any], Bend]
 """A run between two steps: the state, the best points, and the curvature seen."""
@@ -33,6 +35,7 @@ KEY: Any = "hasd"
 """Where the state is kept: it belongs to all parameters, so no single one's entry will do."""
 COARSE = (torch.float16, torch.bfloat16)
 """Types that are worked on in float32, to which the parameters are rounded."""
+USELESS = "lr has no effect without L, because the constant is then found on the way: leave lr out, or give L"
 SHARED = ("p", "L", "mu", "method", "maximize", "options")
 """Settings that cannot differ between groups: there is one norm and one estimate sequence across them."""
 
@@ -47,20 +50,27 @@ class HASD(torch.optim.Optimizer):
     function of the parameters alone, without minibatches or dropout.  When `step` returns, the parameters hold the
     iterate x, not y.  If you change them between steps, or add a group, the method starts anew from the new parameters.
 
+    In the 2nd, 4th, 8th, 16th, ... step a point of the step before is evaluated once more.  If its value has changed,
+    a warning names `StochasticHASD`, and nothing is certified from then on; nor is it where values contradict
+    convexity.  `note` then says why.
+
     Parameters
     ----------
     params : iterable
         Tensors or groups, as everywhere in ``torch.optim``.
-    lr : float
-        If L is given, the constant used is L/lr with the smallest lr of the groups, so that schedulers work.  Without
-        L, the constant is found on the way and lr has no effect, except that lr = 0 stops all moves.  With method
-        "hasd" a given constant never falls, so a later lr can only shorten the steps.
+    lr : float, optional
+        If L is given, the constant used is L/lr with the smallest lr of the groups, so that schedulers work; None is 1.
+        Without L, the constant is found on the way and lr has no effect, so it is refused; a scheduler then changes
+        nothing, except that lr = 0 stops all moves.  With method "hasd" a given constant never falls, so a later lr can
+        only shorten the steps.
     p : float, optional
         The norm, 2 <= p <= inf; None lets the method choose (inf for "hasd").
     L : float, optional
         The smoothness constant of the loss in that norm; None finds one on the way.
     mu : float
         The strong convexity of the loss w.r.t. l_2.
+    weight_decay : float
+        Adds (weight_decay/2) ||x||^2 to the loss, and the least of the groups' to mu; `step` returns the loss without.
     method : str
         "hasd", or any of `hasd.method_names()` that works for a plain function; "hasd-qn" if p does not matter.
     maximize : bool
@@ -88,11 +98,12 @@ class HASD(torch.optim.Optimizer):
     def __init__(
         self,
         params: Iterable[Any],
-        lr: float = 1.0,
+        lr: float | None = None,
         *,
         p: float | None = None,
         L: float | None = None,
         mu: float = 0.0,
+        weight_decay: float = 0.0,
         method: str = "hasd",
         maximize: bool = False,
         **options: Any,
@@ -101,23 +112,29 @@ class HASD(torch.optim.Optimizer):
         if method == "auto":
             method = "hasd" if p is not None or L is not None else "hasd-qn"
         chosen = make(method, options, HASD)
-        inputs.number("lr", float(lr), least=0.0)
+        if L is None and lr is not None:
+            raise ValueError(USELESS)
+        rate = 1.0 if lr is None else inputs.number("lr", float(lr), least=0.0)
         constant = None if L is None else inputs.number("L", L, least=0.0, strict=True)
         geometry = inputs.geometry(p, chosen.default_p)
         if geometry != Lp(geometry.p):
             raise TypeError(f"p must be a number between 2 and inf, got {p!r}; hasd.torch.minimize takes other norms")
         convexity = inputs.strong_convexity(mu, None, constant, geometry)
+        convexity += inputs.number("weight_decay", weight_decay, least=0.0)
         inputs.check_requirements(chosen, traits_of_method(chosen), ObjectiveTraits(), None, convexity)
         shared = {"p": geometry.p, "L": L, "mu": mu, "method": method, "maximize": maximize, "options": options}
-        super().__init__(params, {"lr": lr, **shared})
+        super().__init__(params, {"lr": rate, "weight_decay": weight_decay, **shared})
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Add a group of parameters; its norm and method must be those of the others."""
+        if "lr" in param_group and param_group.get("L", self.defaults["L"]) is None:
+            raise ValueError(USELESS)
         super().add_param_group(param_group)
         try:
             for name in SHARED:
                 self._shared_setting(name)
-        except ValueError:
+            inputs.number("weight_decay", self.param_groups[-1]["weight_decay"], least=0.0)
+        except (TypeError, ValueError):
             self.param_groups.pop()
             raise
 
@@ -135,22 +152,25 @@ class HASD(torch.optim.Optimizer):
             )
         flat = Flat(self._parameters())
         x = flat.gather()
-        function = ClosureFunction(flat, closure, self._shared_setting("maximize"))
+        decays = [float(group["weight_decay"]) for group in self.param_groups for _ in group["params"]]
+        function = ClosureFunction(flat, closure, self._shared_setting("maximize"), decays)
         source = BlackBox(function, jac=True)
         run = self._unpack()
         if run is not None and not flat.holds(run[0].x):  # the parameters have been changed since
             run = None
-        state, best, lowest, bend = run or (None, None, (math.inf, None), NO_BEND)
+        old, best, lowest, bend = run or (None, None, (math.inf, None), NO_BEND)
         oracle = Oracle(source, best=best, lowest=lowest, bend=bend)
         try:
-            state, why = self._advance(oracle, x, state)
+            state, why = self._advance(oracle, x, old)
             if function.first is None:
                 source.value(x)
+            note = self.note or self._find_misuse(oracle, best, old, state, function.first)
         except BaseException:
             flat.scatter(x)
             raise
         flat.scatter(x if state is None else state.x)
-        kept: dict[str, Any] = {"nfev": self.nfev + source.nfev, "status": why}
+        steps = self._kept.get("steps", 0) + 1
+        kept: dict[str, Any] = {"nfev": self.nfev + source.nfev, "status": why, "steps": steps, "note": note}
         if state is not None:
             kept |= self._pack((state, oracle.best, oracle.lowest, oracle.bend))
         self.state[KEY] = kept
@@ -162,9 +182,7 @@ class HASD(torch.optim.Optimizer):
         if rate == 0.0:
             return state, "The learning rate is 0."
         method = self._method()
-        L = self._shared_setting("L")
-        geometry = inputs.geometry(self._shared_setting("p"), method.default_p)
-        problem = Problem(oracle, geometry, None if L is None else L / rate, self._shared_setting("mu"))
+        problem = self._problem(oracle, rate)
         try:
             start = state or oracle.evaluate(x)
             if not isinstance(start, State) and not start.finite:
@@ -176,6 +194,35 @@ class HASD(torch.optim.Optimizer):
             if stop.status is Status.CONVERGED and state is not None:  # the gradient is 0 at y, which need not be x
                 state = state.with_fields(x=state.at.x, fun=state.at.f)
             return state, stop.status.message
+
+    def _find_misuse(
+        self, oracle: Oracle, best: Evaluation | None, old: State | None, new: State | None, loss: Any
+    ) -> str:
+        """What shows that the closure is no convex function of the parameters; a noisy one is warned of."""
+        if old is None or new is None or new is old:
+            return ""
+        kinds = {p.dtype for p in self._parameters()} | ({loss.dtype} if torch.is_tensor(loss) else set())
+        step, bend, coarse = self._kept.get("steps", 0) + 1, oracle.bend.largest, kinds & set(COARSE)
+        violation = "" if coarse else find_nonconvexity(best, old.at, new.at, step, bend)
+        if not violation and not is_due(step):
+            return ""
+        eps = max(torch.finfo(kind).eps for kind in kinds if kind.is_floating_point or kind.is_complex)
+        noise = find_noise(old.at, oracle.source.value(old.at.x), eps, bend)
+        if noise:
+            warnings.warn(noise, RuntimeWarning, stacklevel=5)
+        return noise or violation
+
+    def _problem(self, oracle: Oracle, rate: float) -> Problem:
+        """The loss with its decay, which adds to mu and to L."""
+        L, geometry = self._shared_setting("L"), inputs.geometry(self._shared_setting("p"), self._method().default_p)
+        most = max(group["weight_decay"] for group in self.param_groups)
+        size = sum(as_real(p.detach()).numel() for p in self._parameters())
+        constant = None if L is None else L / rate + convert_smoothness(most, 2.0, geometry.p, size)
+        return Problem(oracle, geometry, constant, self._convexity())
+
+    def _convexity(self) -> float:
+        """mu, with the least decay."""
+        return self._shared_setting("mu") + min(group["weight_decay"] for group in self.param_groups)
 
     def _method(self) -> Method:
         return make(self._shared_setting("method"), self._shared_setting("options"), HASD)
@@ -227,6 +274,11 @@ class HASD(torch.optim.Optimizer):
         return self._kept.get("status", "")
 
     @property
+    def note(self) -> str:
+        """Why nothing is certified any more; empty while the closure looks like a convex function."""
+        return self._kept.get("note", "")
+
+    @property
     def grad_norm(self) -> float:
         """The dual norm of the gradient that the last step computed; NaN before the first."""
         return self._kept.get("grad_norm", math.nan)
@@ -236,14 +288,14 @@ class HASD(torch.optim.Optimizer):
 
         ``radius`` is an l_2 bound on the distance to a minimiser from the point where the method started, or started
         anew because the parameters were changed.  It may be None if mu > 0.  Nothing is certified if parameters are
-        float16 or bfloat16, because the loss is then known at rounded points only.
+        float16 or bfloat16, because the loss is then known at rounded points only, or if there is a `note`.
         """
         sign = -1.0 if self._shared_setting("maximize") else 1.0
         coarse = any(p.dtype in COARSE for p in self._parameters())
-        run = None if coarse else self._unpack()
+        run = None if coarse or self.note else self._unpack()
         if run is None:
             return -sign * math.inf
-        mu = self._shared_setting("mu")
+        mu = self._convexity()
         if radius is None and mu == 0.0:
             raise ValueError("bound needs radius, an l_2 bound on the distance to a minimiser, because mu = 0")
         if radius is not None:

@@ -1,0 +1,142 @@
+"""Lists of tensors: norms and steepest directions, by PyTorch's functions for lists, without waiting for a device."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+import torch
+
+from .._math.minibatch import dual_exponent
+
+Tensors = list[torch.Tensor]
+
+
+class Directions(Protocol):
+    """The norm of a group, by its steepest directions d(g): their dual norm is <g, d(g)>^{1/p*}."""
+
+    @property
+    def p(self) -> float:
+        """The exponent that joins the norms of tensors to one."""
+
+    def count(self, tensor: torch.Tensor) -> int:
+        """How many coordinates the tensor has."""
+
+    @property
+    def is_costly(self) -> bool:
+        """Whether directions are better kept than computed twice in a step."""
+
+    def directions(self, gradients: Tensors) -> Tensors:
+        """d(g) for each; not to be written into."""
+
+
+@dataclass(frozen=True)
+class Entrywise:
+    """The l_p norm of the entries: d(g) = sign(g) |g|^{1/(p-1)}.
+
+    >>> [d.tolist() for d in Entrywise(3.0).directions([torch.tensor([4.0, -9.0])])]
+    [[2.0, -3.0]]
+    """
+
+    p: float
+
+    @property
+    def is_costly(self) -> bool:
+        """Powers cost more than memory; signs, and the gradients themselves, do not."""
+        return 2.0 < self.p < math.inf
+
+    def count(self, tensor: torch.Tensor) -> int:
+        """All entries."""
+        return tensor.numel()
+
+    def directions(self, gradients: Tensors) -> Tensors:
+        """The gradients themselves at p = 2, their signs at p = inf."""
+        if self.p == 2.0:
+            return gradients
+        signs = list(torch._foreach_sign(gradients))
+        if self.p < math.inf:
+            sizes = list(torch._foreach_abs(gradients))
+            torch._foreach_pow_(sizes, 1.0 / (self.p - 1.0))
+            torch._foreach_mul_(signs, sizes)
+        return signs
+
+
+class Measured(NamedTuple):
+    """Gradients in their norm: all of them together, or each by itself."""
+
+    kept: list[Tensors | None]  # the directions of each list, where that is cheaper than to make them again
+    dual_norm: Any = 1.0  # a tiny number in place of 0
+    gain: Any = 1.0  # dual over Euclidean norm; NaN where the gradient is 0
+
+
+def measure(norm: Directions, lists: Sequence[Tensors], one_norm: bool, with_gain: bool) -> Measured:
+    """The dual norms <g, d(g)>^{1/p*}, and with_gain the gains, which at p = 2 are 1."""
+    kept: list[Tensors | None] = []
+    products: Tensors = []
+    for gradients in lists:
+        directions = norm.directions(gradients)
+        products += [torch.dot(g.reshape(-1), d.reshape(-1)) for g, d in zip(gradients, directions, strict=True)]
+        # those of one tensor are made again while it is in the cache; memory for those of many costs more than signs
+        kept.append(directions if norm.is_costly or len(gradients) > 1 else None)
+    total = join_numbers(products).sum() if one_norm else join_numbers(products)
+    dual = total if norm.p == math.inf else total ** (1.0 / dual_exponent(norm.p))
+    dual = dual.clamp(min=math.sqrt(torch.finfo(dual.dtype).tiny))  # its inverse is far from overflow
+    if not with_gain or norm.p == 2.0:
+        return Measured(kept, dual)
+    euclidean = join_numbers([length for gradients in lists for length in torch._foreach_norm(gradients)])
+    if one_norm:
+        euclidean = torch.linalg.vector_norm(euclidean)
+    return Measured(kept, dual, torch.where(euclidean > 0.0, dual / euclidean, math.nan))
+
+
+def join_numbers(numbers: Tensors) -> torch.Tensor:
+    """Numbers of any devices and types in one vector, in the widest of the types."""
+    kind = torch.float64 if any(n.dtype == torch.float64 for n in numbers) else torch.float32
+    return torch.stack([n.to(numbers[0].device, kind) for n in numbers])
+
+
+def split_alike(tensors: Tensors, foreach: bool | None) -> list[list[int]]:
+    """Which tensors are worked on together: those of one device and type, or each alone.
+
+    On a CPU one after the other is faster, because what is computed for one stays in the cache.
+    """
+    together = any(tensor.device.type != "cpu" for tensor in tensors) if foreach is None else foreach
+    alike: dict[object, list[int]] = {}
+    for i, tensor in enumerate(tensors):
+        alike.setdefault((tensor.device, tensor.dtype) if together else i, []).append(i)
+    return list(alike.values())
+
+
+def working_type(tensor: torch.Tensor) -> torch.dtype:
+    """The type to compute in: float32 for the types that are coarser."""
+    return torch.promote_types(tensor.dtype, torch.float32)
+
+
+def pick(values: Any, chunk: Sequence[int]) -> Any:
+    """Those numbers of the chunk, where there is one for each tensor; a number for all as it is."""
+    if torch.is_tensor(values) and values.dim() > 0:
+        each = values.unbind()
+        return [each[i] for i in chunk]
+    return values
+
+
+def subtract(points: Tensors, directions: Tensors, factor: Any) -> None:
+    """points <- points - factor directions, for a number, a tensor with one, or a list of those."""
+    if isinstance(factor, float | int):
+        torch._foreach_add_(points, directions, alpha=-factor)
+    else:
+        torch._foreach_addcmul_(points, directions, _one_each(factor, directions), value=-1.0)
+
+
+def interpolate(points: Tensors, ends: Tensors, share: Any) -> None:
+    """points <- points + share (ends - points)."""
+    torch._foreach_lerp_(points, ends, _one_each(share, points))
+
+
+def _one_each(factor: Any, tensors: Iterable[torch.Tensor]) -> Tensors:
+    """A factor for each tensor, in its type and on its device."""
+    tensors = list(tensors)
+    factors = factor if isinstance(factor, list) else [factor] * len(tensors)
+    return [one.to(tensor) for one, tensor in zip(factors, tensors, strict=True)]
