@@ -214,4 +214,4 @@ def _step_of_length(part: Geometry, g: Array, size: float, length: float) -> Arr
     if size == 0.0:
         return g
     scale = unit(size, POWER if resolution(g) <= 2.0**-52 else POWER_SINGLE)
-    return part.steepest(g * scale) * (length / (size * scale))
+    return part.steepest(g * scale) / (size * scale) * length
