@@ -190,6 +190,7 @@ REFUSED = {
     "no list": ({"x0": np.zeros((3, 4)), "p": BOTH}, ValueError, "x0 must have one dimension"),
     "too few": ({"x0": [np.zeros((3, 4))], "p": BOTH}, ValueError, "x0 must be a list of 2 arrays, got 1 of them"),
     "text": ({"x0": "start", "p": BOTH}, ValueError, "x0 must be a list of 2 arrays, got str"),
+    "a matrix for a list": ({"x0": np.zeros((1, 16)), "p": BOTH}, ValueError, "x0 must be a list of 2 arrays, got ndarray"),
     "a wrong part": (
         {"x0": [np.zeros((3, 4)), np.zeros(5)], "p": BOTH}, ValueError, r"x0 must have shape \(4,\) as array 1, got"
     ),
