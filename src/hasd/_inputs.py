@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ._checks import count, is_number, number, show_value, whole_number
+from ._checks import check_shape, count, is_number, number, show_value, whole_number
 from ._math.arrays import Array, copy_of, library, namespace, resolution, to_float64
 from ._math.geometry import WEIGHTS_SINGLE, Geometry, Lp, is_euclidean, label_of, least_gain
 from ._resume.atomic_write import previous_path, temporary_path
@@ -53,7 +53,15 @@ def limits(maxiter: Any, maxfun: Any, time_limit: Any) -> tuple[float, float, fl
 
 def layout(x0: Any, p: Any) -> Layout:
     """How x0 is laid out: as the geometry's shape allows, where p is one that has a shape."""
-    return layout_for(x0, getattr(p, "shape", None)) if _is_geometry(p) else VECTOR
+    return layout_for(x0, _shape_of(p)) if _is_geometry(p) else VECTOR
+
+
+def _shape_of(geometry: Any) -> tuple[int, ...] | list[tuple[int, ...]] | None:
+    """The shape that a geometry has, checked: of an array, or a list of those of several arrays; None for none."""
+    shape = getattr(geometry, "shape", None)
+    if isinstance(shape, list):
+        return [check_shape("each of the shapes of p", part) for part in shape]
+    return None if shape is None else check_shape("the shape of p", shape)
 
 
 def start(x0: Any, layout: Layout = VECTOR) -> Array:
@@ -116,7 +124,8 @@ def _is_geometry(p: Any) -> bool:
 
 def check_geometry(geometry: Geometry, x0: Array, method: Any, traits: MethodTraits) -> None:
     """Refuse a norm for arrays of another size, weights beyond x0's precision, and a method made for l_2 alone."""
-    shape = getattr(geometry, "shape", None)
+    _check_constants(geometry)
+    shape = _shape_of(geometry)
     if shape is not None:
         size = sum(map(math.prod, shape)) if isinstance(shape, list) else math.prod(shape)
         if size != x0.shape[0]:
@@ -135,6 +144,15 @@ def check_geometry(geometry: Geometry, x0: Array, method: Any, traits: MethodTra
         top, least = max(float(w.max()) for w in weights), min(float(w.min()) for w in weights)
         if top > WEIGHTS_SINGLE or least * WEIGHTS_SINGLE < 1.0:
             raise ValueError("weights must be between 1e-30 and 1e30 where x0 is in float32; give x0 in float64")
+
+
+def _check_constants(geometry: Geometry) -> None:
+    """Refuse what cannot be the constants of a norm: along a ray, half the square is 1-strongly convex and no more."""
+    least, sigma = getattr(geometry, "least_gain", None), getattr(geometry, "dual_convexity", None)
+    if least is not None:
+        number("the least_gain of p", least, least=0.0, strict=True)
+    if sigma is not None and number("the dual_convexity of p", sigma, least=0.0) > 1.0:
+        raise ValueError(f"the dual_convexity of p must be at most 1, got {sigma!r}")
 
 
 def source(fun: Any, jac: Any, args: Any, x0: Array, mu: float = 0.0, layout: Layout = VECTOR) -> Source:

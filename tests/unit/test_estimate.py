@@ -55,6 +55,11 @@ def test_increment_solves_its_equation(A, c, mu):
     assert c * a * a == pytest.approx((A + a) * (1 + mu * (A + a)), rel=1e-9)
 
 
+def test_increment_at_a_c_that_underflowed_is_large_but_finite():
+    """In a norm with weights, Algorithm 1 may try a rho of 1e-150 on a function whose L is 1e-300."""
+    assert 1e300 < increment(1e290, 1e-150 * 1e-300) < math.inf
+
+
 def test_increment_at_mu_equal_to_c_is_large_but_finite():
     """One step reaches the minimiser there: the root is at infinity, a large weight stands in for it."""
     assert 100.0 < increment(1.0, 1.0, 1.0) < math.inf

@@ -187,7 +187,7 @@ REFUSED = {
     "another length": ({"x0": np.zeros(11)}, ValueError, "x0 has 11 entries, but the norm given as p is for 12"),
     "not finite": ({"x0": np.full((3, 4), np.nan)}, ValueError, r"x0 must be finite, but x0\[0, 0\] is nan"),
     "complex": ({"x0": np.zeros((3, 4), dtype=complex)}, TypeError, "x0 must be real"),
-    "no list": ({"x0": np.zeros((3, 4)), "p": BOTH}, ValueError, "x0 must have one dimension"),
+    "no list": ({"x0": np.zeros((3, 4)), "p": BOTH}, ValueError, "x0 must be a list of 2 arrays, got ndarray"),
     "too few": ({"x0": [np.zeros((3, 4))], "p": BOTH}, ValueError, "x0 must be a list of 2 arrays, got 1 of them"),
     "text": ({"x0": "start", "p": BOTH}, ValueError, "x0 must be a list of 2 arrays, got str"),
     "a wrong part": (
@@ -227,6 +227,54 @@ def test_what_does_not_fit_the_norm_is_refused_before_any_evaluation(case):
         hasd.minimize(untouched, **call)
     with pytest.raises(error, match=said):
         hasd.iterate(untouched, **call)
+
+
+class Own:
+    """The maximum norm, with further attributes."""
+
+    p = ("a", "label")
+
+    def __init__(self, **more):
+        self.__dict__ |= more
+
+    def norm(self, x):
+        return Lp(np.inf).norm(x)
+
+    def dual_norm(self, g):
+        return Lp(np.inf).dual_norm(g)
+
+    def steepest(self, g):
+        return Lp(np.inf).steepest(g)
+
+
+@pytest.mark.parametrize(
+    ("more", "error", "said"),
+    [
+        ({"shape": 12}, ValueError, "the shape of p must be a tuple of whole numbers of at least 1, got 12"),
+        (
+            {"shape": [3, 4]},
+            ValueError,
+            "each of the shapes of p must be a tuple of whole numbers",
+        ),
+        ({"least_gain": np.inf}, ValueError, "the least_gain of p must be finite and greater than 0, got inf"),
+        ({"least_gain": "one"}, TypeError, "the least_gain of p must be a number, got 'one'"),
+        ({"dual_convexity": np.nan}, ValueError, "the dual_convexity of p must be finite and at least 0, got nan"),
+        ({"dual_convexity": 1.5}, ValueError, "the dual_convexity of p must be at most 1, got 1.5"),
+    ],
+)
+def test_a_norm_of_ones_own_with_impossible_constants_is_refused(more, error, said):
+    with pytest.raises(error, match=said):
+        hasd.minimize(lambda x: (x @ x, 2 * x), np.ones(12), jac=True, method="linear-coupling", p=Own(**more))
+
+
+def test_norms_of_ones_own_may_be_joined():
+    norm = Blocks([Own(shape=(3,)), Lp(2.0, shape=(1,))])
+    res = hasd.minimize(
+        lambda x: (sum(y @ y for y in x), [2 * y for y in x]), [np.ones(3), np.ones(1)], jac=True, p=norm
+    )
+    assert res.success and res.p == "largest of ('a', 'label'), l_2"
+    with pytest.raises(ValueError, match=r"the shape of parts\[0\] must be a tuple of whole numbers"):
+        Blocks([Own(shape=3)])
 
 
 def test_methods_for_l_2_take_matrices_in_the_frobenius_norm():

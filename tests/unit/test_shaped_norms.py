@@ -239,6 +239,11 @@ def test_a_part_without_a_gradient_stays_where_it_is():
     np.testing.assert_array_equal(norm.steepest(np.array([0.0, 0.0, 3.0, 4.0])), [0.0, 0.0, 3.0, 4.0])
 
 
+def test_a_part_with_the_smallest_gradient_moves_as_far_as_the_others():
+    norm = Blocks([Lp(2.0, shape=(1,)), Lp(2.0, shape=(1,))])
+    np.testing.assert_allclose(norm.steepest(np.array([1e300, 5e-324])), [1e300, 1e300], rtol=1e-15)
+
+
 def test_blocks_of_single_entries_are_the_maximum_norm():
     norm, g = Blocks([Lp(2.0, shape=(1,))] * 3), np.array([1.0, -2.0, 0.0])
     assert norm.dual_norm(g) == Lp(math.inf).dual_norm(g)

@@ -1,5 +1,7 @@
 """The dual of entropic transport."""
 
+import math
+
 import numpy as np
 import pytest
 from scipy.optimize import approx_fprime
@@ -83,3 +85,14 @@ def test_a_start_that_settles_at_a_minimiser_is_the_answer():
     f = EntropicTransport(np.array([[0.3, 0.7]]), [1.0], [0.5, 0.5], 0.1)
     res = hasd.minimize(f, np.ones(3), method="hasd-qn")
     assert res.success and not res.jac.any() and res.nfev == 2
+
+
+def test_settling_gives_x_itself_where_the_other_potential_is_no_number_of_its_precision():
+    smallest = EntropicTransport(np.zeros((3, 2)), np.full(3, 1 / 3), [1.0, 5e-324], 1.0)  # 5e-324/3 is 0
+    large = EntropicTransport(np.zeros((1, 2)), [1.0], [0.5, 0.5], 1e100)  # no v of float32
+    for f, x in ((smallest, np.zeros(5)), (large, np.zeros(3, np.float32))):
+        there, value, g = f.settle(x)
+        np.testing.assert_array_equal(there, x)
+        assert value == f(x) and np.array_equal(g, f.value_and_grad(x)[1])
+        res = hasd.minimize(f, x, method="hasd-qn")
+        assert res.success and np.isfinite(res.x).all() and math.isfinite(res.fun)

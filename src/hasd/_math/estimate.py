@@ -35,12 +35,13 @@ def increment(A: float, c: float, mu: float = 0.0) -> float:
 
     At mu = 0 it is Algorithm 1's a^2 = A_{t+1}/c.  A root exists while c > mu; L rho >= mu holds for a true L, and at
     equality, where one step reaches the minimiser, or for an L guessed too small, c is taken a little above mu.
+    Where c underflowed, the smallest normal number is taken: a larger c only makes a smaller, which every proof allows.
 
     >>> a = increment(2.0, 0.5)
     >>> round(0.5 * a * a - (2.0 + a), 12)
     0.0
     """
-    c = max(c, (1.0 + 2.0**-10) * mu)
+    c = max(c, (1.0 + 2.0**-10) * mu, 2.0**-1022)
     if mu == 0.0:
         return (1.0 + math.sqrt(1.0 + 4.0 * c * A)) / (2.0 * c)
     b = 1.0 + 2.0 * mu * A

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import Any
 
-from .._checks import check_shape, show_value
+from .._checks import check_shape, is_number, show_value
 from .arrays import Array, largest_size, namespace, resolution
 from .geometry import POWER, POWER_SINGLE, Geometry, Lp, as_vector, label_of, least_gain, norm2, power_norm, unit
 
@@ -150,8 +150,10 @@ class Blocks:
                 raise TypeError(f"parts must be geometries such as Schatten or Lp, got {show_value(part)}")
             if isinstance(part, Blocks):
                 raise TypeError(f"parts[{k}] must not be Blocks itself: give its parts, the largest norm is the same")
-            if getattr(part, "shape", None) is None:
+            shape = getattr(part, "shape", None)
+            if shape is None:
                 raise ValueError(f"parts[{k}] must know its shape: give Lp(p, shape=...) or Lp(p, weights=...)")
+            check_shape(f"the shape of parts[{k}]", shape)
         object.__setattr__(self, "parts", parts)
 
     @property
@@ -163,7 +165,7 @@ class Blocks:
     def label(self) -> str:
         """Its name in results."""
         names = map(label_of, self.parts)
-        return f"largest of {', '.join(name if isinstance(name, str) else f'l_{name:g}' for name in names)}"
+        return f"largest of {', '.join(f'l_{name:g}' if is_number(name) else str(name) for name in names)}"
 
     @property
     def shape(self) -> list[tuple[int, ...]]:
@@ -214,4 +216,4 @@ def _step_of_length(part: Geometry, g: Array, size: float, length: float) -> Arr
     if size == 0.0:
         return g
     scale = unit(size, POWER if resolution(g) <= 2.0**-52 else POWER_SINGLE)
-    return part.steepest(g * scale) * (length / (size * scale))
+    return part.steepest(g * scale) / (size * scale) * length

@@ -94,6 +94,7 @@ def layout_for(x0: Any, shape: Any) -> Layout:
     if shape is None:
         return VECTOR
     if isinstance(shape, list):
-        is_vector = hasattr(x0, "ndim") or (isinstance(x0, list | tuple) and all(map(is_number, x0)))
+        is_list = isinstance(x0, list | tuple)
+        is_vector = all(map(is_number, x0)) if is_list else getattr(x0, "ndim", 2) < 2
         return VECTOR if is_vector else Layout(tuple(map(tuple, shape)), is_list=True)
     return Layout((tuple(shape),)) if len(shape) > 1 and as_array(x0, "x0").ndim > 1 else VECTOR

@@ -98,7 +98,8 @@ class EntropicTransport(Objective):
     def settle(self, x: npt.ArrayLike) -> tuple[Vector, float, Vector]:
         """The point with x's u and the v that is best for it, f and the gradient there; one pass over C.
 
-        This is half an iteration of Sinkhorn's: v makes the column sums of the plan equal to b.
+        This is half an iteration of Sinkhorn's: v makes the column sums of the plan equal to b.  Where no such v is
+        a number of x's precision, the point is x.
         """
         self.nprod += 1
         point = as_point(x, self.dimension, "x")
@@ -110,9 +111,12 @@ class EntropicTransport(Objective):
         np.exp(E, out=E)
         total = E.sum(axis=0)
         v = self.reg * np.log(self.b / total) - top
+        settled = in_precision_of(point, np.concatenate((u, v)))
+        if not np.isfinite(settled).all():  # v overflowed, or a mass divided by a sum underflowed
+            return (point, *self.value_and_grad(x))
         value = self.reg * math.log(mass) - float(self.a @ u) - float(self.b @ v)
         g = np.concatenate((E @ (self.b / total) / mass - self.a, self.b / mass - self.b))
-        return in_precision_of(point, np.concatenate((u, v))), value, in_precision_of(point, g)
+        return settled, value, in_precision_of(point, g)
 
     @quiet
     def doubt(self, at: Sizes, image: float | None = None) -> Doubt:
