@@ -51,7 +51,7 @@ STACEY_EPS = {"p": 1e-8, "2": 1e-4}
 """What STACEY's authors take for eps, by the geometry of z."""
 
 
-def check_stacey(p: float, second: Any, betas: Any, alpha: Any, tau: Any, eps: Any) -> None:
+def check_stacey(p: float, second: Any, betas: Any, alpha: Any, tau: Any, eps: Any = None) -> None:
     """Refuse settings of STACEY that mean nothing."""
     check_words(second=(second, tuple(STACEY_EPS)))
     check_betas(betas)

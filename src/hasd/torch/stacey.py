@@ -87,7 +87,7 @@ class Stacey(TrainingOptimizer):
 
     def _check_group(self, group: dict[str, Any]) -> None:
         """Refuse settings that mean nothing."""
-        check_stacey(*(group[name] for name in ("p", "second", "betas", "alpha", "tau", "eps")))
+        check_stacey(**{name: group[name] for name in ("p", "second", "betas", "alpha", "tau", "eps")})
 
     def _step_group(self, group: dict[str, Any], chunks: list[Chunk]) -> None:
         for chunk in chunks:

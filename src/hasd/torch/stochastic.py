@@ -120,7 +120,7 @@ class StochasticHASD(TrainingOptimizer):
 
     def _check_group(self, group: dict[str, Any]) -> None:
         """Refuse settings that mean nothing."""
-        check_stochastic(*(group[name] for name in ("p", "coupling", "norm", "scale", "betas", "geometry")))
+        check_stochastic(**{name: group[name] for name in ("p", "coupling", "norm", "scale", "betas", "geometry")})
         if group["geometry"] == "spectral":
             for shape in (tuple(q.shape) for q in group["params"] if q.dim() < 2 or q.is_complex()):
                 raise ValueError(
