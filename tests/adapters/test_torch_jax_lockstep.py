@@ -76,7 +76,7 @@ def stand_together(parameters, optimizer, state, params, atol=1e-11):
 
 @pytest.mark.parametrize("setting", SETTINGS, ids=words)
 def test_every_setting_takes_the_steps_of_torch(setting):
-    """x and y of every step, with weight decay.  Mutations: a decay that leaves v alone; c before its floor is met."""
+    """x and y of every step, with weight decay.  Mutation: a decay that leaves v alone."""
     parameters = start(*SHAPES)
     optimizer = StochasticHASD(parameters, RATE, weight_decay=0.3, **setting)
     for state, params in run_both(parameters, optimizer, stochastic_hasd(RATE, weight_decay=0.3, **setting)):
@@ -157,7 +157,10 @@ def test_gradients_of_zero_are_treated_alike():
 
 @pytest.mark.parametrize("setting", [{}, {"p": 3.0, "norm": "tensor"}, {"coupling": None, "scale": "unit"}], ids=words)
 def test_coarse_parameters_have_the_same_state_in_float32(setting):
-    """bfloat16: both round the same numbers of float32, so that parameters differ by one unit in places at most."""
+    """bfloat16: both round the same numbers of float32, so that parameters differ by one unit in places at most.
+
+    Mutation: the difference to params rounded, not the new point.
+    """
     parameters = start(*SHAPES, dtype=torch.bfloat16)
     optimizer = StochasticHASD(parameters, RATE, **setting)
     for state, params in run_both(parameters, optimizer, stochastic_hasd(RATE, **setting), steps=8):
