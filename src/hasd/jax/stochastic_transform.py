@@ -94,7 +94,8 @@ def stochastic_hasd(
         Which axis of a matrix is that of its outputs, with spectral steps: "last" in Flax and Haiku, "first" in
         Equinox.  The other axes are joined.
     weight_decay : float or array
-        Decoupled: all points are multiplied by 1 - learning_rate * weight_decay at each step.
+        Decoupled: all points are multiplied by 1 - learning_rate * weight_decay at each step.  A product beyond 1 is
+        refused where both numbers are known.
 
     Returns
     -------
