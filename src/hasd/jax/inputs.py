@@ -21,27 +21,28 @@ def exponent(p: Any) -> float:
     ValueError: p must satisfy 2 <= p <= inf, got 1.5
     """
     if isinstance(p, jax.core.Tracer):
-        raise TypeError("p must be a number that is known when the program is compiled, got a traced array")
-    return Lp(_known_number("p", p)).p
+        known = "p must be a number that is known when the program is compiled, got a traced array"
+        raise TypeError(f'{known}; with optax.inject_hyperparams say static_args="p"')
+    return Lp(known_number("p", p)).p
 
 
 def check_constants(L: Any, mu: Any) -> None:
     """Refuse an L that is known not to be a positive number (None stands for backtracking), and such a mu below 0."""
-    if L is not None and not 0.0 < (known := _known_number("L", L, traced=1.0)) < math.inf:
+    if L is not None and not 0.0 < (known := known_number("L", L, traced=1.0)) < math.inf:
         raise ValueError(f"L must be positive and finite, got {known!r}")
-    if not 0.0 <= (known := _known_number("mu", mu, traced=0.0)) < math.inf:
+    if not 0.0 <= (known := known_number("mu", mu, traced=0.0)) < math.inf:
         raise ValueError(f"mu must be at least 0 and finite, got {known!r}")
 
 
 def tolerance(name: str, value: Any) -> float:
     """A tolerance as a float, as optimistix keeps it: another value is compiled again."""
-    known = _known_number(name, value)
+    known = known_number(name, value)
     if not known >= 0.0:
         raise ValueError(f"{name} must be a known number of at least 0, got {value!r}")
     return known
 
 
-def _known_number(name: str, value: Any, traced: float = math.nan) -> float:
+def known_number(name: str, value: Any, traced: float = math.nan) -> float:
     """The number, or `traced` where JAX traces it.  Anything but one real number is refused."""
     if isinstance(value, jax.Array | np.ndarray):
         if value.shape != () or value.dtype.kind not in "iuf":

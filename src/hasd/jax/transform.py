@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import jax
 import jax.numpy as jnp
 
 from .._math.geometry import Lp
 from . import inputs
+from .leaves import load_optax
 from .state import HASDState, Setting, initial_state
 from .step import advance
-from .trees import Tree, mix
+from .trees import mix
 
 if TYPE_CHECKING:
     import optax
@@ -32,6 +32,7 @@ def hasd(
     has ended if ``state.status >= 0``, which is then a code of `hasd.Status`; ``params`` no longer change from then on.
 
     >>> import jax, jax.numpy as jnp
+    >>> from hasd.jax import eval_params
     >>> optimiser, b = hasd(L=1.0, p=2), jnp.array([1.0, 2.0])
     >>> params = jnp.zeros(2)
     >>> state = optimiser.init(params)
@@ -41,10 +42,7 @@ def hasd(
     >>> eval_params(state).tolist()
     [1.0, 2.0]
     """
-    try:
-        from optax import GradientTransformationExtraArgs
-    except ImportError as error:
-        raise ImportError('hasd.jax.hasd needs optax: pip install "hasd[jax]"') from error
+    transformation = load_optax("hasd").GradientTransformationExtraArgs
     lp = Lp(inputs.exponent(p))
     inputs.check_constants(L, mu)
 
@@ -68,21 +66,4 @@ def hasd(
         state = advance(setting, state, y, value, updates)
         return mix(lambda to, at: to - at, state.y, y), state
 
-    return GradientTransformationExtraArgs(init, update)
-
-
-def eval_params(state: Any) -> Tree:
-    """The iterate x_t, the parameters to use, from the state of `hasd` or of a chain that contains it.
-
-    >>> import jax.numpy as jnp
-    >>> eval_params(hasd(L=2.0).init(jnp.ones(3))).tolist()
-    [1.0, 1.0, 1.0]
-    """
-    found = [s for s in jax.tree.leaves(state, is_leaf=_is_ours) if _is_ours(s)]
-    if len(found) != 1:
-        raise ValueError(f"expected one HASDState in the state, found {len(found)}")
-    return found[0].x
-
-
-def _is_ours(node: Any) -> bool:
-    return isinstance(node, HASDState)
+    return transformation(init, update)

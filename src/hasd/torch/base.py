@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from .._checks import check_flags, number
+from .._checks import check_betas, check_flags, number
 from .flat import as_real
 from .tensor_lists import Tensors, split_alike, working_type
 
@@ -110,7 +110,4 @@ def _check_shared(group: dict[str, Any]) -> None:
     number("weight_decay", group["weight_decay"], least=0.0)
     check_flags(maximize=group["maximize"], **({} if group["foreach"] is None else {"foreach": group["foreach"]}))
     if betas is not None:
-        if not (isinstance(betas, tuple | list) and len(betas) == 2):
-            raise TypeError(f"betas must be two numbers, got {betas!r}")
-        for name, beta in zip(("the first of betas", "the second of betas"), betas, strict=True):
-            number(name, beta, least=0.0, below=1.0)
+        check_betas(betas)

@@ -15,12 +15,9 @@ from typing import Any
 
 import torch
 
-from .._checks import check_words, number
+from .._checks import STACEY_EPS, check_stacey
 from .base import Chunk, TrainingOptimizer
 from .tensor_lists import Tensors, subtract
-
-PUBLISHED_EPS = {"p": 1e-8, "2": 1e-4}
-"""By the geometry of z."""
 
 
 class Stacey(TrainingOptimizer):
@@ -90,15 +87,7 @@ class Stacey(TrainingOptimizer):
 
     def _check_group(self, group: dict[str, Any]) -> None:
         """Refuse settings that mean nothing."""
-        check_words(second=(group["second"], tuple(PUBLISHED_EPS)))
-        if group["betas"] is None:
-            raise TypeError("betas must be two numbers, got None")
-        if group["second"] == "p" and group["p"] == math.inf:
-            raise ValueError("second='p' needs a finite p: |z|^(p-1) has no limit")
-        number("alpha", group["alpha"], least=0.0)
-        number("eps", _eps(group), least=0.0, strict=True)
-        if number("tau", group["tau"], least=0.0) > 1.0:
-            raise ValueError(f"tau must be at most 1, got {group['tau']!r}")
+        check_stacey(**{name: group[name] for name in ("p", "second", "betas", "alpha", "tau", "eps")})
 
     def _step_group(self, group: dict[str, Any], chunks: list[Chunk]) -> None:
         for chunk in chunks:
@@ -144,4 +133,4 @@ def _raise(tensors: Tensors, power: float) -> None:
 
 
 def _eps(group: dict[str, Any]) -> float:
-    return PUBLISHED_EPS[group["second"]] if group["eps"] is None else group["eps"]
+    return STACEY_EPS[group["second"]] if group["eps"] is None else group["eps"]

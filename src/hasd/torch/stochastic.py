@@ -8,12 +8,12 @@ from typing import Any
 
 import torch
 
-from .._checks import check_words, number
+from .._checks import check_stochastic
 from .._math.minibatch import (
-    CoupledStep,
+    LEAST_RATE,
     Coupling,
-    coupled_step,
     dual_exponent,
+    first_or_later_step,
     gradient_factor,
     needs_dual_norm,
     smoothness_for,
@@ -32,10 +32,6 @@ from .tensor_lists import (
     pick,
     subtract,
 )
-
-GEOMETRIES, NORMS, SCALES = ("lp", "spectral"), ("all", "tensor"), ("gradient", "unit")
-LEAST_RATE = 1e-20
-"""A learning rate in a tensor counts as this much at least where there is coupling, which divides by it."""
 
 
 class StochasticHASD(TrainingOptimizer):
@@ -124,15 +120,8 @@ class StochasticHASD(TrainingOptimizer):
 
     def _check_group(self, group: dict[str, Any]) -> None:
         """Refuse settings that mean nothing."""
-        norm, scale, geometry = group["norm"], group["scale"], group["geometry"]
-        check_words(norm=(norm, NORMS), scale=(scale, SCALES), geometry=(geometry, GEOMETRIES))
-        if group["coupling"] is not None:
-            number("coupling", group["coupling"], least=0.0, below=1.0)
-            if group["betas"] is not None:
-                raise ValueError("betas and coupling are two kinds of momentum: with betas, give coupling=None")
-        if geometry == "spectral":
-            if group["p"] != math.inf:
-                raise ValueError(f"geometry='spectral' has p = inf only, got p={group['p']!r}")
+        check_stochastic(**{name: group[name] for name in ("p", "coupling", "norm", "scale", "betas", "geometry")})
+        if group["geometry"] == "spectral":
             for shape in (tuple(q.shape) for q in group["params"] if q.dim() < 2 or q.is_complex()):
                 raise ValueError(
                     f"geometry='spectral' takes real tensors of two or more axes, got one of shape {shape}"
@@ -194,7 +183,8 @@ class StochasticHASD(TrainingOptimizer):
             measured = measure(norm, [chunk.gradients for chunk in chunks], one_norm, with_gain=True)
         old = self._coupling(group, chunks, one_norm)
         L = torch.zeros_like(old.c) + smoothness_for(lr, norm.p, count)
-        step = _advance(old, L, measured.gain, dual_exponent(norm.p) - 1.0, group["coupling"])
+        numbers = old, L, measured.gain, dual_exponent(norm.p) - 1.0, group["coupling"]
+        step = first_or_later_step(*numbers, torch.where, torch.sqrt, lambda one, most: torch.clamp(one, max=most))
         self._keep_coupling(group, chunks, step.coupling, one_norm)
         factor = step_factor(lr, norm.p, count, measured.dual_norm, unit)
         pull = step.weight * gradient_factor(norm.p, count, measured.dual_norm, unit)
@@ -267,14 +257,3 @@ def _shrinkage(group: dict[str, Any]) -> Any:
     if not torch.is_tensor(shrink) and shrink < 0.0:
         raise ValueError(f"lr * weight_decay must not exceed 1, got {group['lr']!r} * {group['weight_decay']!r}")
     return shrink
-
-
-def _advance(old: Coupling, L: Any, gain: Any, sigma: float, floor: float) -> CoupledStep:
-    """`coupled_step`, where a gradient of 0 keeps the gain that was guessed, and the first step guesses its own."""
-    if torch.is_tensor(gain):
-        guess = torch.where(old.c > 0.0, (L / old.c).sqrt(), 1.0)
-        gain = torch.where(gain.isnan(), guess, gain)
-    c = torch.where(old.c > 0.0, old.c, L / (gain * gain))
-    return coupled_step(
-        old._replace(c=c), L, gain, sigma, floor, torch.sqrt, lambda one, most: torch.clamp(one, max=most)
-    )
