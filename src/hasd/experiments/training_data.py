@@ -6,7 +6,7 @@ Nothing is downloaded, and nothing but NumPy and SciPy is needed, so that a run 
 from __future__ import annotations
 
 from bisect import bisect
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -116,5 +116,5 @@ def _words(rng: np.random.Generator) -> list[list[str]]:
 def _cut(x: np.ndarray, y: np.ndarray, rows: int) -> Split:
     """The first rows, and the two halves of what is left."""
     ends = (0, rows, rows + held_out(rows), rows + 2 * held_out(rows))
-    train, validation, test = (Examples(x[a:b], y[a:b]) for a, b in zip(ends, ends[1:], strict=False))
+    train, validation, test = (Examples(x[a:b], y[a:b]) for a, b in pairwise(ends))
     return Split(train, validation, test)

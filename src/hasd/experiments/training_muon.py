@@ -23,8 +23,8 @@ class Muon(torch.optim.Optimizer):
         super().__init__(params, {"lr": lr, "momentum": momentum})
 
     @torch.no_grad()
-    def step(self, closure: None = None) -> None:
-        """One step with the gradients that are there."""
+    def step(self, closure: Any = None) -> Any:
+        """One step with the gradients that are there; nobody here has a closure."""
         for group in self.param_groups:
             for weight in group["params"]:
                 average = self.state[weight].setdefault("average", torch.zeros_like(weight))

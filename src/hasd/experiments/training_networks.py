@@ -44,7 +44,8 @@ class Attention(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Batch, positions, width, and the same again."""
         parts = self.inputs(x).unflatten(-1, (3, HEADS, WIDTH // HEADS)).permute(2, 0, 3, 1, 4)
-        mixed = nn.functional.scaled_dot_product_attention(*parts.unbind(), is_causal=True)
+        queries, keys, values = parts.unbind()
+        mixed = nn.functional.scaled_dot_product_attention(queries, keys, values, is_causal=True)
         return self.output(mixed.transpose(1, 2).flatten(-2))
 
 
@@ -86,5 +87,5 @@ def initialise(model: nn.Module, seed: int) -> None:
             deviation = 0.02 if isinstance(part, nn.Embedding) else 1.0 / math.sqrt(math.prod(shape[1:]))
             with torch.no_grad():
                 part.weight.copy_(torch.from_numpy(rng.normal(0.0, deviation, shape)))
-                if getattr(part, "bias", None) is not None:
-                    part.bias.zero_()
+        if isinstance(part, nn.Linear | nn.Conv2d) and part.bias is not None:
+            nn.init.zeros_(part.bias)

@@ -94,15 +94,15 @@ def _spectral(model: Any, output: str, lr: float) -> list[Any]:
 
 
 CONTENDERS = {
-    "sgd": Contender("SGD, Nesterov 0.9", _sgd, -3),
+    "sgd": Contender("SGD Nesterov 0.9", _sgd, -2),
     "adamw": Contender("AdamW", _adamw, -5),
     "lion": Contender("Lion (0.9, 0.99)", partial(_lion, betas=(0.9, 0.99)), -6),
     "lion-short": Contender("Lion (0.81, 0.9)", partial(_lion, betas=(0.81, 0.9)), -6),
     "muon": Contender("Muon 0.95 + AdamW", partial(_muon, momentum=0.95), -4, needs_matrices=True),
     "muon-short": Contender("Muon 0.9 + AdamW", partial(_muon, momentum=0.9), -4, needs_matrices=True),
-    "stacey": Contender("STACEY(3,2)", _stacey, -3),
-    "tensors": Contender("HASD, ℓ∞ a tensor", partial(_coupled, norm="tensor"), -7, ours=True),
-    "one-norm": Contender("HASD, one ℓ₃ norm", partial(_coupled, p=3.0), 1, ours=True),
-    "spectral": Contender("HASD, spectral + ℓ∞", _spectral, -3, ours=True, needs_matrices=True),
+    "stacey": Contender("STACEY(3,2)", _stacey, -2),
+    "tensors": Contender("HASD ℓ∞ per tensor", partial(_coupled, norm="tensor"), -9, ours=True),
+    "one-norm": Contender("HASD ℓ₃ one norm", partial(_coupled, p=3.0), -1, ours=True),
+    "spectral": Contender("HASD spectral + ℓ∞", _spectral, -4, ours=True, needs_matrices=True),
 }
 """By name, ours last."""

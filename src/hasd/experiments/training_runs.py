@@ -65,7 +65,7 @@ class Run:
 class Outcome:
     """What came of it; losses are inf where the run diverged."""
 
-    train: float  # the final mean loss over all training examples
+    train: float  # the final mean loss, over as many training examples as there are for validation
     validation: float
     test: float
     curve: list[tuple[int, float]]  # steps made, and the validation loss there
@@ -122,9 +122,16 @@ def train(run: Run) -> Outcome:
             curve.append((step, evaluate(model, optimizers, split.validation)))
         if step == run.steps:
             break
-    losses = [evaluate(model, optimizers, part) for part in split]
-    size = sum(weight.numel() for weight in model.parameters())
-    return Outcome(*losses, curve, _median(whole), _median(own), size)
+    seen = Examples(*(part[: len(split.validation.x)] for part in split.train))
+    return Outcome(
+        train=evaluate(model, optimizers, seen),
+        validation=evaluate(model, optimizers, split.validation),
+        test=evaluate(model, optimizers, split.test),
+        curve=curve,
+        seconds=_median(whole),
+        optimizer_seconds=_median(own),
+        parameters=sum(weight.numel() for weight in model.parameters()),
+    )
 
 
 def loss_of(model: torch.nn.Module, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
