@@ -33,7 +33,8 @@ def test_help_names_every_experiment(capsys):
         cli.main(["reproduce", "--help"])
     assert end.value.code == 0
     text = capsys.readouterr().out
-    assert all(name in text for name in ("dimension", "figure", "softmax", "search", "restart", "gradnorm", "all"))
+    names = ("dimension", "figure", "softmax", "search", "restart", "gradnorm", "training", "all")
+    assert all(name in text for name in names)
 
 
 @pytest.mark.parametrize(
@@ -163,6 +164,7 @@ def test_options_reach_the_sizes():
         (("softmax",), {"d": 1000, "p": None}),
         (("figure", "--p", "4", "--n", "8", "--d", "3"), {"n": 8, "d": 3, "p": 4.0}),
         (("figure",), {"p": math.inf}),
+        (("training", "--steps", "9", "--seeds", "2", "--seed", "4"), {"steps": 9, "seeds": 2, "seed": 4, "rates": 5}),
     ],
 )
 def test_sizes_and_exponents_are_options(argv, expected):
