@@ -12,12 +12,13 @@ from hasd.experiments import save, training
 from hasd.experiments.experiment import render
 from hasd.experiments.tables import csv_text, group, select
 from hasd.experiments.training import TrainingSizes, best_rate, carry_out, end_of_grid, pairs, tables
+from hasd.experiments.training_assignment import Assignment
 from hasd.experiments.training_data import digits, text
 from hasd.experiments.training_muon import Muon
 from hasd.experiments.training_networks import initialise, output_layer
 from hasd.experiments.training_optimizers import CONTENDERS
 from hasd.experiments.training_report import LABELS, TASK_TITLES, findings, report
-from hasd.experiments.training_runs import TASKS, Run, batches, evaluate, make_optimizers, prepare, train
+from hasd.experiments.training_runs import TASKS, batches, evaluate, make_optimizers, prepare, train
 from training import close, lion, start, with_noise
 
 TINY = TrainingSizes(steps=2, rates=3, seeds=2, rows=30)
@@ -38,7 +39,7 @@ def made():
 
 
 def run_of(task, optimizer="adamw", **others):
-    return Run(
+    return Assignment(
         **{"task": task, "optimizer": optimizer, "lr": 0.01, "seed": 1, "steps": 3, "rows": 40, "data_seed": 0} | others
     )
 
@@ -298,5 +299,7 @@ def test_the_report_has_a_line_for_every_optimizer_and_is_printed(made, tmp_path
 
 
 def test_an_assignment_is_carried_out_with_the_sizes_it_names():
-    one = training.Assignment("logistic", "sgd", 0.1, 7, replace(TINY, steps=4), checkpoints=2)
+    sizes = replace(TINY, steps=4, rows=50, seed=3)
+    one = sizes.assignment("logistic", "sgd", 0.1, 2, checkpoints=2)
+    assert (one.steps, one.rows, one.data_seed, one.seed) == (4, 50, 3, 3002)
     assert [step for step, _ in carry_out(one).curve] == [2, 4]

@@ -12,21 +12,18 @@ loss in runs with the first seed.  Other seeds then give the figures of the comp
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
 from .experiment import Experiment, size
 from .tables import Row, Rows, Tables
+from .training_assignment import Assignment, Outcome
 from .training_optimizers import CONTENDERS
 from .training_plot import draw, draw_curves
 from .training_report import TASK_TITLES, report
 from .workers import Workers
 
-if TYPE_CHECKING:
-    from .training_runs import Outcome
-
 SEEDS = 1000
-"""No more seeds than these have a run in common with the next --seed."""
+"""So many runs may have seeds of their own before they meet those of the next --seed."""
 CHECKPOINTS = 8
 """Points of a curve."""
 CONVEX = "logistic"
@@ -43,21 +40,10 @@ class TrainingSizes:
     rows: int = size(6000, "examples to learn from; a sixth as many are for validation, and again for the test")
     seed: int = 0
 
-    def run_seed(self, k: int) -> int:
-        """The seed of a run: k = 0 is for tuning, those after it for the comparison."""
-        return self.seed * SEEDS + k
-
-
-@dataclass(frozen=True)
-class Assignment:
-    """One run for a worker; it has no part of PyTorch in it."""
-
-    task: str
-    optimizer: str
-    lr: float
-    seed: int
-    sizes: TrainingSizes
-    checkpoints: int = 1
+    def assignment(self, task: str, optimizer: str, lr: float, k: int, checkpoints: int = 1) -> Assignment:
+        """The k-th run: k = 0 is for tuning, those after it are for the comparison."""
+        seed = self.seed * SEEDS + k
+        return Assignment(task, optimizer, lr, seed, self.steps, self.rows, self.seed, checkpoints)
 
 
 def pairs() -> list[tuple[str, str]]:
@@ -71,46 +57,32 @@ def pairs() -> list[tuple[str, str]]:
 
 
 def carry_out(assignment: Assignment) -> Outcome:
-    """Train, in a process of its own."""
-    from .training_runs import Run, train
+    """Train, in a process of its own, which is the first to need PyTorch."""
+    from .training_runs import train
 
-    one, sizes = assignment, assignment.sizes
-    return train(Run(one.task, one.optimizer, one.lr, one.seed, sizes.steps, sizes.rows, sizes.seed, one.checkpoints))
+    return train(assignment)
 
 
 def tables(sizes: TrainingSizes, workers: Workers) -> Tables:
     """Tuning, then the comparison; times are in a table of their own, because no two runs agree on them."""
-    grid = [
-        Assignment(task, name, lr, sizes.run_seed(0), sizes)
-        for task, name in pairs()
-        for lr in CONTENDERS[name].grid(sizes.rates)
-    ]
+    grid = [sizes.assignment(task, name, lr, 0) for task, name in pairs() for lr in CONTENDERS[name].grid(sizes.rates)]
     tuned = _carry_out_all(workers, grid, "training: tuning")
     tuning = [{**_head(one), "lr": one.lr, "validation": out.validation} for one, out in zip(grid, tuned, strict=True)]
     chosen = [
-        Assignment(task, name, best_rate(tuning, task, name), sizes.run_seed(k), sizes, CHECKPOINTS)
+        sizes.assignment(task, name, best_rate(tuning, task, name), k, CHECKPOINTS)
         for task, name in pairs()
         for k in range(1, sizes.seeds + 1)
     ]
     outcomes = list(zip(chosen, _carry_out_all(workers, chosen, "training: runs"), strict=True))
     return {
-        "training": [_row(one, out) for one, out in outcomes],
+        "training": [_losses(one, out, sizes.rates) for one, out in outcomes],
         "training-tuning": tuning,
         "training-curves": [
             {**_head(one), "seed": one.seed, "step": step, "validation": loss}
             for one, out in outcomes
             for step, loss in out.curve
         ],
-        "training-times": [
-            {
-                **_head(one),
-                "seed": one.seed,
-                "parameters": out.parameters,
-                "step_ms": 1e3 * out.seconds,
-                "optimizer_ms": 1e3 * out.optimizer_seconds,
-            }
-            for one, out in outcomes
-        ],
+        "training-times": [_times(one, out) for one, out in outcomes],
     }
 
 
@@ -131,10 +103,15 @@ def end_of_grid(optimizer: str, lr: float, points: int) -> str:
     return "lowest" if lr == grid[0] else "highest" if lr == grid[-1] else ""
 
 
-def _row(one: Assignment, out: Outcome) -> Row:
-    end = end_of_grid(one.optimizer, one.lr, one.sizes.rates)
+def _losses(one: Assignment, out: Outcome, points: int) -> Row:
+    end = end_of_grid(one.optimizer, one.lr, points)
     losses = {"train": out.train, "validation": out.validation, "test": out.test}
     return {**_head(one), "lr": one.lr, "end": end, "seed": one.seed, **losses}
+
+
+def _times(one: Assignment, out: Outcome) -> Row:
+    times = {"step_ms": 1e3 * out.seconds, "optimizer_ms": 1e3 * out.optimizer_seconds}
+    return {**_head(one), "seed": one.seed, "parameters": out.parameters, **times}
 
 
 def _head(one: Assignment) -> Row:
@@ -150,7 +127,7 @@ EXPERIMENT = Experiment(
     name="training",
     summary="optimizers for mini-batches on four tasks, each with its best learning rate (needs PyTorch)",
     sizes=TrainingSizes(),
-    quick=replace(TrainingSizes(), steps=20, rates=3, seeds=1, rows=600),
+    quick=TrainingSizes(steps=20, rates=3, seeds=1, rows=600),
     tables=tables,
     plots={"training": ((10.0, 6.4), draw), "training-curves": ((10.0, 7.6), draw_curves)},
     report=report,

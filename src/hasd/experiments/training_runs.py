@@ -6,7 +6,6 @@ import math
 import statistics
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +14,7 @@ from torch.nn.functional import cross_entropy
 from torch.optim.lr_scheduler import LambdaLR
 
 from ..torch import StochasticHASD
+from .training_assignment import Assignment, Outcome
 from .training_data import Examples, Split, digits, text
 from .training_networks import (
     Transformer,
@@ -47,34 +47,7 @@ TASKS = {
 """By name, from the fastest to the slowest."""
 
 
-@dataclass(frozen=True)
-class Run:
-    """What is to be done."""
-
-    task: str
-    optimizer: str
-    lr: float
-    seed: int  # of the first weights and of the batches
-    steps: int
-    rows: int  # examples to learn from
-    data_seed: int
-    checkpoints: int = 1  # how often the validation loss is taken, the last time at the end
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What came of it; losses are inf where the run diverged."""
-
-    train: float  # the final mean loss, over as many training examples as there are for validation
-    validation: float
-    test: float
-    curve: list[tuple[int, float]]  # steps made, and the validation loss there
-    seconds: float  # of a step with its gradient: the median
-    optimizer_seconds: float  # of the optimizer's part alone
-    parameters: int
-
-
-def prepare(run: Run) -> tuple[Split, torch.nn.Module, list[Any]]:
+def prepare(run: Assignment) -> tuple[Split, torch.nn.Module, list[Any]]:
     """The data, the network with its first weights, and the optimizers of its parts."""
     task = TASKS[run.task]
     model = task.model()
@@ -82,7 +55,7 @@ def prepare(run: Run) -> tuple[Split, torch.nn.Module, list[Any]]:
     return task.data(run.rows, run.data_seed), model, make_optimizers(run, model)
 
 
-def make_optimizers(run: Run, model: torch.nn.Module) -> list[Any]:
+def make_optimizers(run: Assignment, model: torch.nn.Module) -> list[Any]:
     """Those that the run asks for."""
     return CONTENDERS[run.optimizer].make(model, output_layer(model), run.lr)
 
@@ -95,7 +68,7 @@ def batches(rows: int, batch: int, seed: int) -> Iterator[np.ndarray]:
         yield from (order[k : k + batch] for k in range(0, max(1, rows - batch + 1), batch))
 
 
-def train(run: Run) -> Outcome:
+def train(run: Assignment) -> Outcome:
     """Make all steps, with a learning rate that falls to 0 along a cosine; end early where the loss is not finite."""
     split, model, optimizers = prepare(run)
     schedules = [LambdaLR(one, lambda step: 0.5 + 0.5 * math.cos(math.pi * step / run.steps)) for one in optimizers]
