@@ -3,7 +3,13 @@
 from importlib.util import find_spec
 
 NEEDS = {
-    "torch": ["src/hasd/torch/*", "tests/adapters/test_torch*.py", "tests/adapters/test_namespaces.py"],
+    "torch": [
+        "src/hasd/torch/*",
+        "src/hasd/experiments/training_[mn]*.py",
+        "src/hasd/experiments/training_runs.py",
+        "tests/adapters/test_torch*.py",
+        "tests/adapters/test_namespaces.py",
+    ],
     "jax": ["src/hasd/jax/*", "tests/adapters/test*_jax*.py"],
     "optimistix": ["src/hasd/jax/[_m]*.py", "tests/adapters/test_jax.py", "tests/adapters/test_jax_lockstep.py"],
     "optax": [

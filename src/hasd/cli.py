@@ -59,12 +59,25 @@ def _error_text(error: Exception) -> str:
 
 
 def _reproduce(options: argparse.Namespace) -> int:
-    chosen = list(EXPERIMENTS.values()) if options.experiment == "all" else [EXPERIMENTS[options.experiment]]
+    chosen = _all_possible() if options.experiment == "all" else [EXPERIMENTS[options.experiment]]
     make_folder(options.out)
     with Workers(min(options.jobs or cores(), cores())) as workers:  # the pool starts all of them, even idle ones
-        written = save([(one, _sizes(one, options)) for one in chosen], workers, options.out, complain)
+        written = save([(one, _sizes(one, options)) for one in chosen], workers, options.out, complain, say)
     written.append(collect(list(EXPERIMENTS), options.out))
     return 0 if say("\n".join(make_printable(str(path)) for path in written)) else FAILED
+
+
+def _all_possible() -> list[Experiment]:
+    """Every experiment whose library is installed; the others are named."""
+    chosen = []
+    for experiment in EXPERIMENTS.values():
+        try:
+            experiment.check_library()
+        except ImportError as error:
+            complain(f"left out: {error}")
+        else:
+            chosen.append(experiment)
+    return chosen
 
 
 def parser() -> argparse.ArgumentParser:

@@ -47,6 +47,23 @@ def test_an_experiment_says_so_before_it_computes(monkeypatch, tmp_path, capsys)
     assert said == "hasd: error: the experiments draw figures with matplotlib: pip install 'hasd[demo]'\n"
 
 
+def test_training_without_pytorch_says_what_to_install_before_it_computes(monkeypatch, tmp_path, capsys):
+    forget(monkeypatch, "torch")
+    assert main(["reproduce", "training", "--out", str(tmp_path)]) == 1
+    assert not list(tmp_path.iterdir())
+    said = capsys.readouterr().err
+    assert said == "hasd: error: the experiment training needs torch: pip install 'hasd[demo,torch]'\n"
+
+
+def test_all_experiments_without_pytorch_are_all_but_training(monkeypatch, tmp_path, capsys):
+    forget(monkeypatch, "torch")
+    asked = []
+    monkeypatch.setattr("hasd.cli.save", lambda chosen, *others: asked.extend(one.name for one, _ in chosen) or [])
+    assert main(["reproduce", "all", "--jobs", "1", "--out", str(tmp_path)]) == 0
+    assert "gradnorm" in asked and "training" not in asked
+    assert capsys.readouterr().err.startswith("hasd: left out: the experiment training needs torch")
+
+
 ADAPTERS = {
     "torch": ("minimize", 'hasd.torch needs PyTorch: pip install "hasd[torch]"'),
     "jax": ("eval_params", 'hasd.jax needs JAX: pip install "hasd[jax]"'),

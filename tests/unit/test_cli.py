@@ -33,9 +33,8 @@ def test_help_names_every_experiment(capsys):
         cli.main(["reproduce", "--help"])
     assert end.value.code == 0
     text = capsys.readouterr().out
-    assert all(
-        name in text for name in ("dimension", "figure", "softmax", "search", "restart", "gradnorm", "linf", "all")
-    )
+    names = ("dimension", "figure", "softmax", "search", "restart", "gradnorm", "linf", "training", "all")
+    assert all(name in text for name in names)
 
 
 @pytest.mark.parametrize(
@@ -167,6 +166,7 @@ def test_options_reach_the_sizes():
         (("figure",), {"p": math.inf}),
         (("linf", "--n", "300", "--d", "20", "--seconds"), {"n": 300, "d": 20, "seconds": True}),
         (("linf",), {"n": 2000, "d": 200, "seconds": False}),
+        (("training", "--steps", "9", "--seeds", "2", "--seed", "4"), {"steps": 9, "seeds": 2, "seed": 4, "rates": 5}),
     ],
 )
 def test_sizes_and_exponents_are_options(argv, expected):

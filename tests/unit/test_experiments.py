@@ -40,8 +40,10 @@ from hasd.experiments.reference import hessian, reference
 from hasd.experiments.style import NORMED
 from hasd.experiments.tables import cost_to_reach, csv_text, markdown, select
 
+PAPER = {name: experiment for name, experiment in EXPERIMENTS.items() if not experiment.library}
+"""Training needs PyTorch, and is in tests/adapters/test_torch_reproduce.py."""
 TINY = {
-    **{name: experiment.quick for name, experiment in EXPERIMENTS.items()},
+    **{name: experiment.quick for name, experiment in PAPER.items()},
     "figure": replace(figure.EXPERIMENT.quick, stepsizes=(1e-10, 1e-3, 0.1, 1.0)),
     "softmax": replace(softmax.EXPERIMENT.quick, starts=1),
 }
@@ -72,8 +74,8 @@ def two():
 def written(two, tmp_path_factory) -> Path:
     """Everything, tiny, in one directory."""
     out = tmp_path_factory.mktemp("results")
-    save([(experiment, TINY[name]) for name, experiment in EXPERIMENTS.items()], two, out)
-    collect(list(EXPERIMENTS), out)
+    save([(experiment, TINY[name]) for name, experiment in PAPER.items()], two, out)
+    collect(list(PAPER), out)
     return out
 
 
@@ -87,7 +89,7 @@ def test_the_experiments_write_their_figures_and_reports(written):
     figures = ("dimension", "dimension-exponents", "figure", "figure-evaluations")
     figures += ("softmax", "search", "restart", "gradnorm", "linf")
     assert {f"{stem}{suffix}" for stem in figures for suffix in (".png", ".pdf")} <= names
-    assert {f"{name}.md" for name in (*EXPERIMENTS, "report")} <= names
+    assert {f"{name}.md" for name in (*PAPER, "report")} <= names
     assert (written / "figure.png").read_bytes().startswith(b"\x89PNG")
     assert (written / "figure.pdf").read_bytes().startswith(b"%PDF")
 
@@ -102,7 +104,7 @@ def test_every_row_of_a_table_has_its_columns(written, stem):
 
 def test_one_worker_and_a_rerun_give_the_same_bytes(written):
     with Workers(1) as one:
-        for name, experiment in EXPERIMENTS.items():
+        for name, experiment in PAPER.items():
             for stem, rows in experiment.tables(TINY[name], one).items():
                 assert csv_text(rows) == (written / f"{stem}.csv").read_text(encoding="utf-8"), stem
 

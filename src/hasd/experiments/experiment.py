@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -49,6 +50,15 @@ class Experiment:
     plots: Mapping[str, Plot]  # by file stem
     report: Callable[[Tables, Any], str]  # Markdown
     remarks: Callable[[Tables, Any], list[str]] = lambda tables, sizes: []  # lines for whoever waits for the files
+    library: str = ""  # what must be installed beside matplotlib; the extra has the same name
+    prints: bool = False  # whether the report is printed, too
+
+    def check_library(self) -> None:
+        """Raise an error that says what to install, where something is missing."""
+        if self.library and find_spec(self.library) is None:
+            raise ImportError(
+                f"the experiment {self.name} needs {self.library}: pip install 'hasd[demo,{self.library}]'"
+            )
 
 
 def sweep(workers: Workers, label: str, measure: Callable[..., Tables], **columns: Iterable[Any]) -> Tables:
@@ -66,19 +76,28 @@ def _call(measure: Callable[..., Tables], head: Row) -> Tables:
 
 
 def save(
-    chosen: Sequence[tuple[Experiment, Any]], workers: Workers, out: Path, tell: Callable[[str], Any] = lambda _: None
+    chosen: Sequence[tuple[Experiment, Any]],
+    workers: Workers,
+    out: Path,
+    tell: Callable[[str], Any] = lambda _: None,
+    show: Callable[[str], Any] = lambda _: None,
 ) -> list[Path]:
     """Run experiments with their sizes and write their files: CSV tables, sections of the report, then the figures.
 
-    ``tell`` is given what an experiment remarks on its run, one line each.
+    ``tell`` is given what an experiment remarks on its run, one line each, and ``show`` a report that is to be printed.
     """
     _matplotlib()  # fail before hours of work, not after
+    for experiment, _ in chosen:
+        experiment.check_library()
     out.mkdir(parents=True, exist_ok=True)
     written, drawings = [], []
     for experiment, sizes in chosen:
         tables = experiment.tables(sizes, workers)
         written += [_text(out / f"{stem}.csv", csv_text(rows)) for stem, rows in tables.items()]
-        written.append(_text(out / f"{experiment.name}.md", experiment.report(tables, sizes)))
+        text = experiment.report(tables, sizes)
+        written.append(_text(out / f"{experiment.name}.md", text))
+        if experiment.prints:
+            show(text)
         for line in experiment.remarks(tables, sizes):
             tell(f"{experiment.name}: {line}")
         drawings += [(out / stem, plot, tables) for stem, plot in experiment.plots.items()]
