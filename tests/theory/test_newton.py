@@ -11,6 +11,7 @@ from scipy.sparse.linalg import LinearOperator
 
 import hasd
 from hasd import objectives
+from hasd._run.layout import VECTOR
 from hasd.methods import hasd_newton
 from hasd.objectives import _images
 from hasd.objectives._images import LocalImages
@@ -145,7 +146,7 @@ def test_what_a_step_moves_is_the_variance_of_its_image_over_the_weights():
 
 
 def first_state_of(f, x0):
-    problem, _ = hasd._minimize._problem(x0, f, None, (), hasd_newton.HASDNewton(), None, None, 0.0)
+    problem, _ = hasd._minimize._problem(x0, VECTOR, f, None, (), hasd_newton.HASDNewton(), None, None, 0.0)
     return problem, hasd_newton.HASDNewton().init(problem, problem.oracle.evaluate(x0))
 
 
