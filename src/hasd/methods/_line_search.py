@@ -137,11 +137,12 @@ def wolfe(
     low, high, best, nonfinite = Look(0.0, f0, slope0, None), None, None, 0
     for trials in range(1, LOOKS + 1):
         look = line.look(t)
+        end = look._replace(found=None)  # the ends of a bracket need no vectors
         if math.isnan(look.slope):
             nonfinite += 1
             if nonfinite == NONFINITE_LIMIT:
                 raise Stop(Status.NONFINITE)
-            high = look
+            high = end
         else:
             flat = abs(look.slope) <= -line.flat * slope0
             # At rounding level the slope decides (Hager & Zhang's approximate condition).
@@ -151,9 +152,10 @@ def wolfe(
             if look.f < f0 and (best is None or look.f < best.f):
                 best = look
             if look.slope < 0.0 and decreased:
-                low = look
+                low = end
             else:
-                high = look
+                high = end
+        del look  # and its vectors, unless it is the best, before the next are made
         if high is not None and high.t - low.t <= 1e-12 * high.t:
             break
         t = _point_beyond(low, slope0, trials) if high is None else _point_between(low, high)
