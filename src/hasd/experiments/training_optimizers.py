@@ -80,7 +80,7 @@ def _stacey(model: Any, output: str, lr: float) -> list[Any]:
     return [Stacey(model.parameters(), lr, weight_decay=0.0)]
 
 
-def _coupled(model: Any, output: str, lr: float, **settings: Any) -> list[Any]:
+def _make_coupled(model: Any, output: str, lr: float, **settings: Any) -> list[Any]:
     from ..torch import StochasticHASD
 
     return [StochasticHASD(model.parameters(), lr, **settings)]
@@ -101,8 +101,8 @@ CONTENDERS = {
     "muon": Contender("Muon 0.95 + AdamW", partial(_muon, momentum=0.95), -4, needs_matrices=True),
     "muon-short": Contender("Muon 0.9 + AdamW", partial(_muon, momentum=0.9), -4, needs_matrices=True),
     "stacey": Contender("STACEY(3,2)", _stacey, -2),
-    "tensors": Contender("HASD ℓ∞ per tensor", partial(_coupled, norm="tensor"), -9, ours=True),
-    "one-norm": Contender("HASD ℓ₃ one norm", partial(_coupled, p=3.0), -1, ours=True),
+    "tensors": Contender("HASD ℓ∞ per tensor", partial(_make_coupled, norm="tensor"), -9, ours=True),
+    "one-norm": Contender("HASD ℓ₃ one norm", partial(_make_coupled, p=3.0), -1, ours=True),
     "spectral": Contender("HASD spectral + ℓ∞", _spectral, -4, ours=True, needs_matrices=True),
 }
 """By name, ours last."""

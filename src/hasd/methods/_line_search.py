@@ -60,7 +60,8 @@ class BlackBoxLine:
 class Ray:
     """The images z + t A d of a half-line: a pass over n for every look.
 
-    The half-line along a Newton step.  Where f still falls at its end, it is taken: the next one knows how to go on.
+    It follows a Newton step.  Where f still falls at the end of that step, the step is taken as it is, because the next
+    one knows better how to go on.
     """
 
     images: Images
