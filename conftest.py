@@ -7,11 +7,15 @@ NEEDS = {
         "src/hasd/torch/*",
         "src/hasd/experiments/training_[mn]*.py",
         "src/hasd/experiments/training_runs.py",
+        "tests/training.py",
         "tests/adapters/test_torch*.py",
         "tests/adapters/test_namespaces.py",
     ],
     "jax": ["src/hasd/jax/*", "tests/adapters/test*_jax*.py"],
-    "optimistix": ["src/hasd/jax/[_m]*.py", "tests/adapters/test_jax.py", "tests/adapters/test_jax_lockstep.py"],
+    "optimistix": [
+        *("src/hasd/jax/[_m]*.py", "tests/adapters/test_jax.py", "tests/adapters/test_jax_lockstep.py"),
+        "tests/adapters/test_jax_optimistix.py",
+    ],
     "optax": [
         *("src/hasd/jax/[_at]*.py", "src/hasd/jax/*_transform.py", "tests/adapters/test_torch_jax*.py"),
         *("tests/adapters/test_jax.py", "tests/adapters/test_jax_optax.py", "tests/adapters/test_jax_stochastic.py"),
