@@ -8,6 +8,7 @@ from scipy.optimize import approx_fprime
 
 import hasd
 from hasd._math.doubt import Sizes
+from hasd._run.capabilities import traits_of_objective
 from hasd.objectives import EntropicTransport
 
 
@@ -50,6 +51,21 @@ def test_a_tiny_reg_does_not_overflow():
 def test_bad_marginals_are_refused(a, message):
     with pytest.raises(ValueError, match=message):
         EntropicTransport(np.ones((2, 2)), a, [0.5, 0.5], 0.1)
+
+
+def test_masses_are_divided_by_their_sums_so_that_a_minimum_exists():
+    f = EntropicTransport(np.array([[0.0, 1.0], [1.0, 0.0]]), np.array([0.5, 0.5 + 8e-10]), [0.3, 0.7 - 8e-10], 0.1)
+    shift = np.array([1e6, 1e6, 0.0, 0.0])  # along it f is constant; with the masses as given it changed by 8e-4
+    assert abs(f(shift) - f(np.zeros(4))) <= 1e-9
+
+
+def test_it_is_known_to_be_convex_and_bounded_below():
+    """No run on it asks whether it is convex, and a radius too small is all that a contradiction can mean."""
+    f, x = problem()
+    traits = traits_of_objective(f)
+    assert traits.convex and traits.bounded_below
+    res = hasd.minimize(f, x, method="hasd", radius=1e-6, maxiter=300)
+    assert math.isinf(res.gap) and "radius = 1e-06 is too small; nothing is certified" in res.message
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])

@@ -141,6 +141,7 @@ class Bounds:
         reasons += [f"mu = {self.mu:g} is too large"] if self.mu > getattr(objective, "ridge", 0.0) else []
         reasons += [f"{self.assumed} is wrong"] if self.assumed else []
         reasons += [] if self.convexity is None else ["the function is not convex"]
+        reasons = reasons or ["rounding is larger than it is taken to be"]
         contradiction = f"A lower bound, {lower:.6g}, is above the value {value:.6g} by {lower - value:.2g}"
         self.withdrawn = f"{contradiction}: {', or '.join(reasons)}; nothing is certified."
 

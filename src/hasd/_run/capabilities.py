@@ -41,7 +41,7 @@ class ObjectiveTraits(NamedTuple):
 
     has_images: bool = False  # ``images()`` gives the space in which methods move images of A, with phi'' there
     has_hessian: bool = False  # and these can write out A^T phi'' A, as A is an array or a sparse matrix
-    convex: bool = False  # it is convex by construction, as it is made of a ``loss``; the others are attributes
+    convex: bool = False  # it is convex by construction; so is what is made of a ``loss``
     bounded_below: bool = False  # it is known to have a lower bound, so that it can only seem to fall without end
     note: str = ""  # what the user should be told
     sharpen: Callable[..., Any] | None = None  # value, gradient and their doubt with less rounding
@@ -61,8 +61,8 @@ def traits_of_objective(objective: Any) -> ObjectiveTraits:
     """What it declares; a black box (None) declares nothing."""
     known = {
         name: getattr(objective, name)
-        for name in ("has_hessian", "bounded_below", "note", "sharpen", "settle")
+        for name in ("has_hessian", "convex", "bounded_below", "note", "sharpen", "settle")
         if hasattr(objective, name)
     }
     images = hasattr(objective, "images") and getattr(objective, "has_curvature", True)
-    return ObjectiveTraits(has_images=images, convex=hasattr(objective, "loss"), **known)
+    return ObjectiveTraits(**{"has_images": images, "convex": hasattr(objective, "loss"), **known})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from .._math.geometry import dot
 from ._operators import Matrix, Vector, quiet
 from ._smoothness import Smoothness
 
@@ -69,6 +70,15 @@ class ClassExpansion(NamedTuple):
         """phi''(z) times a vector."""
         V = direction.reshape(self.probabilities.shape)
         return self._plain(V if self.inverse is None else V + self.follow(V)[:, None]).ravel()
+
+    def bend(self, direction: Vector) -> float:
+        """The second derivative along a vector."""
+        product = self._plain(direction)
+        along = dot(product.reshape(-1), direction)
+        if self.inverse is None:
+            return along
+        sums = product.sum(axis=1)
+        return along - float(sums @ self.inverse @ sums)
 
     def _plain(self, direction: Vector) -> Vector:
         """The blocks of the rows times a vector, K x n."""

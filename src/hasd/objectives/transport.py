@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -40,13 +40,22 @@ def as_costs(C: npt.ArrayLike) -> npt.NDArray[np.floating]:
     return as_matrix(to_host(C), "C")
 
 
+def _as_shares(given: npt.ArrayLike, length: int, name: str) -> Vector:
+    """Masses checked, and divided by their sum."""
+    mass = as_data(to_host(given), length, name)
+    if mass.min() <= 0.0 or abs(mass.sum() - 1.0) > 1e-9:
+        raise ValueError(f"{name} must be positive and sum to 1, got a sum of {mass.sum():g}")
+    return mass / mass.sum()
+
+
 class EntropicTransport(Objective):
     """f(u, v) = reg log sum_ij exp((u_i + v_j - C_ij)/reg) - <a, u> - <b, v>, where x = (u, v) is one vector.
 
     This is the dual of entropic transport.  Its minimisers are the optimal potentials of min <C, P> + reg sum P log P
     over plans P with marginals a and b; the gradient is the error of the marginals of P_ij ~ exp((u_i + v_j -
-    C_ij)/reg).  a and b must be positive and sum to 1.  f is a LogSumExp of an operator that has two ones in each row,
-    so L_inf = 4/reg and L_2 = 1/reg, and a large p has a large gain.  `nprod` counts passes over C.
+    C_ij)/reg).  a and b must be positive and sum to 1 (within 1e-9; they are divided by their sums, because f has no
+    minimum where these differ from 1).  f is a LogSumExp of an operator that has two ones in each row, so L_inf = 4/reg
+    and L_2 = 1/reg, and a large p has a large gain.  `nprod` counts passes over C.
 
     >>> f = EntropicTransport([[0.0, 1.0], [1.0, 0.0]], a=[0.5, 0.5], b=[0.5, 0.5], reg=0.1)
     >>> f.value_and_grad(np.zeros(4))[1]
@@ -55,14 +64,14 @@ class EntropicTransport(Objective):
     Smoothness(40.0, exact=True)
     """
 
+    convex: ClassVar[bool] = True
+    bounded_below: ClassVar[bool] = True
+
     def __init__(self, C: npt.ArrayLike, a: npt.ArrayLike, b: npt.ArrayLike, reg: float) -> None:
         """Check and keep the data."""
         self.C = as_costs(C)
         n, m = self.C.shape
-        self.a, self.b = as_data(to_host(a), n, "a"), as_data(to_host(b), m, "b")
-        for name, mass in (("a", self.a), ("b", self.b)):
-            if mass.min() <= 0.0 or abs(mass.sum() - 1.0) > 1e-9:
-                raise ValueError(f"{name} must be positive and sum to 1, got a sum of {mass.sum():g}")
+        self.a, self.b = _as_shares(a, n, "a"), _as_shares(b, m, "b")
         self.reg = number("reg", reg, least=0.0, strict=True)
         self.dimension = n + m
         self._largest = largest_size(self.C)
