@@ -2,14 +2,19 @@
 
 import numpy as np
 import pytest
+from scipy.optimize import brentq
 
 import hasd
-from hasd.objectives import LeastSquares
+from hasd.objectives import EntropicTransport, LeastSquares
 from support import BLACK_BOX
 
 UNBOUNDED = hasd.Status.UNBOUNDED.code
 every_black_box = pytest.mark.parametrize("method", BLACK_BOX)
 A, B = np.random.default_rng(0).standard_normal((20, 4)), np.ones(20)
+COSTS, ROWS, COLUMNS = np.array([[0.1, 1.0], [0.7, 0.4]]), [0.3, 0.7], [0.5, 0.5]
+Q = brentq(lambda q: np.log(q * (0.2 + q) / ((0.3 - q) * (0.5 - q))) - 12.0, 0.2, 0.3 - 1e-9, xtol=1e-15)
+PLAN = np.array([[Q, 0.3 - Q], [0.5 - Q, 0.2 + Q]])  # with these sums, the best one at reg = 0.1
+TRANSPORT = -float(np.sum(PLAN * (COSTS + 0.1 * np.log(PLAN))))
 BEST = LeastSquares(A, B)(np.linalg.lstsq(A, B, rcond=None)[0])
 
 
@@ -19,6 +24,17 @@ def test_least_squares_with_data_of_any_size_are_solved(method, size):
     """The minimiser is 1/size away from x0 = 0."""
     res = hasd.minimize(LeastSquares(size * A, B), np.zeros(4), method=method)
     assert res.success and res.fun == pytest.approx(BEST, rel=1e-9)
+
+
+@pytest.mark.parametrize("size", [1e-300, 1e-150, 1e-40, 1.0, 1e40, 1e150, 1e300])
+@pytest.mark.parametrize("is_callable", [False, True], ids=["objective", "callable"])
+def test_a_softmax_of_any_unit_is_solved(is_callable, size):
+    """Values and variables are in one unit, of any size: how far to step is known from neither x0 = 0 nor the slope."""
+    f = EntropicTransport(size * COSTS, ROWS, COLUMNS, reg=0.1 * size)
+    given, jac = (f.value_and_grad, True) if is_callable else (f, None)
+    res = hasd.minimize(given, np.zeros(4), jac=jac, method="hasd-qn")
+    assert res.success
+    assert res.fun / size == pytest.approx(TRANSPORT, abs=1e-9)
 
 
 @pytest.mark.parametrize("far", [1e5, 1e10, 1e20, 1e40, 1e60])

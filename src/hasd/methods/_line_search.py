@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
@@ -20,7 +21,9 @@ FARTHER = 10.0
 LOOKS = 30
 """Points looked at along a direction before it is given up."""
 EAGER, LEAP = 10, 2.0**9
-"""While f falls, EAGER looks go four times as far each, and later ones LEAP times as far: 1e60 in all."""
+"""While f falls, EAGER looks go four times as far each, and later ones LEAP times as far: 1e60 in all.  While it does
+not fall, EAGER looks go a tenth as far or more, and later ones LEAP, LEAP^2, LEAP^4, ... times less: no length is too
+small to be found."""
 
 
 class Look(NamedTuple):
@@ -159,7 +162,7 @@ def wolfe(
         del look  # and its vectors, unless it is the best, before the next are made
         if high is not None and high.t - low.t <= 1e-12 * high.t:
             break
-        t = _point_beyond(low, slope0, trials) if high is None else _point_between(low, high)
+        t = _point_beyond(low, slope0, trials) if high is None else _point_between(low, high, trials)
     if high is None:  # f still falls, dozens of orders of magnitude away
         seen = f0 - low.f > rounding(f0, low.f, eps=eps)
         if seen and -slope0 > faint():
@@ -176,8 +179,15 @@ def _point_beyond(low: Look, slope0: float, trials: int) -> float:
     return (max(-slope0 / risen, 4.0) if risen > -1e-8 * slope0 else LEAP) * low.t
 
 
-def _point_between(low: Look, high: Look) -> float:
-    """The minimiser of the cubic through both ends, kept away from the ends."""
+def _point_between(low: Look, high: Look, trials: int) -> float:
+    """The minimiser of the cubic through both ends, kept away from the ends; where they are far apart, their mean.
+
+    What is seen so far away says nothing of where f falls, so the mean is that of the exponents.
+    """
+    if trials > EAGER and low.t == 0.0:
+        return max(high.t * LEAP ** -(2.0 ** (trials - EAGER - 1)), sys.float_info.min)
+    if 0.0 < low.t < high.t / (2.0 * LEAP):
+        return math.sqrt(low.t) * math.sqrt(high.t)
     width = high.t - low.t
     if math.isnan(high.slope):
         return low.t + 0.1 * width

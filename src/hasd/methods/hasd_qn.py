@@ -31,6 +31,7 @@ from .._run.status import Status, Stop
 from ._curvature_pairs import NO_PAIRS, Pairs
 from ._line_search import BlackBoxLine, ImageLine, Line, refresh_image, wolfe
 from .base import (
+    VAST,
     Evaluation,
     ImageMethod,
     ImageState,
@@ -76,12 +77,12 @@ class HASDQN(ImageMethod):
         assert isinstance(state, QNState)
         if falls_endlessly(state):
             raise Stop(Status.UNBOUNDED)
-        is_unsettled = state.iteration == 0 and problem.traits.settle is not None
-        e = problem.oracle.settle(state.x) if is_unsettled else state.at
-        if e.norm2 == 0.0:  # settled, x_0 is a minimiser
-            return advance(problem, state, e, state.estimate, 1)
+        e = state.at
+        if state.iteration == 0 and problem.traits.settle is not None:  # the first step; it may be all that is needed
+            there = problem.oracle.settle(e.x)
+            return advance(problem, state, there, add_cut(state.estimate, e, there.f), 1)
         for pairs in (state.pairs, NO_PAIRS) if state.pairs else (NO_PAIRS,):
-            d = -pairs.times(e.g) if pairs else e.g / -e.norm2  # of length 1, so that no square of ||g|| is taken
+            d = -pairs.times(e.g) if pairs else _first_direction(e)
             slope = dot(e.g, d)
             line: Line = BlackBoxLine(problem, e.x, d) if state.point is None else ImageLine(problem, e, d, state.point)
             noise = partial(_slope_noise, state, d)
@@ -102,6 +103,12 @@ class HASDQN(ImageMethod):
         kept = {"pairs": pairs, "point": point, "age": state.age + 1, "standing": standing}
         moved = advance(problem, state, there, estimate, trials, **kept)
         return refresh_image(problem, moved) if point is not None and moved.age >= REFRESH else moved
+
+
+def _first_direction(e: Evaluation) -> Array:
+    """-g, of length 1, so that no square of ||g|| is taken; or so long that f, if far larger, can be seen to fall."""
+    length = max(1.0, min(4.0 * e.eps * abs(e.f) / e.norm2, VAST**20))
+    return e.g / -e.norm2 * length
 
 
 def _slope_noise(state: QNState, d: Array) -> float:
