@@ -160,7 +160,7 @@ def wolfe(
             else:
                 high = end
         del look  # and its vectors, unless it is the best, before the next are made
-        if high is not None and high.t - low.t <= 1e-12 * high.t:
+        if high is not None and high.t - low.t <= max(1e-12 * high.t, sys.float_info.min):
             break
         t = _point_beyond(low, slope0, trials) if high is None else _point_between(low, high, trials)
     if high is None:  # f still falls, dozens of orders of magnitude away
