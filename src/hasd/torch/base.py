@@ -24,13 +24,13 @@ class Chunk(NamedTuple):
 class TrainingOptimizer(torch.optim.Optimizer):
     """An optimizer for dense gradients that are there when `step` is called.
 
-    A subclass defines `_check_group(group)` and `_step_group(group, chunks)`.  Groups have ``lr``, ``p``,
-    ``betas``, ``weight_decay``, ``maximize`` and ``foreach``.
+    A subclass defines `_check_group(group)`, `_check_step(group)` and `_step_group(group, chunks)`.  Groups have
+    ``lr``, ``p``, ``betas``, ``weight_decay``, ``maximize`` and ``foreach``.
     """
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Add a group of parameters, after a look at its settings."""
-        super().add_param_group(param_group)
+        super().add_param_group({"betas": self.defaults.get("betas"), **param_group})
         try:
             _check_shared(self.param_groups[-1])
             self._check_group(self.param_groups[-1])
@@ -46,11 +46,17 @@ class TrainingOptimizer(torch.optim.Optimizer):
             with torch.enable_grad():
                 loss = closure()
         for group in self.param_groups:
-            self._step_group(group, self._gather(group))
+            self._check_step(group)
+        gathered = [self._gather(group) for group in self.param_groups]  # what is refused is refused before any moves
+        for group, chunks in zip(self.param_groups, gathered, strict=True):
+            self._step_group(group, chunks)
         return loss
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Load a state, bit for bit and as a copy: PyTorch would round it to the type of the parameters."""
+        for group in state_dict["param_groups"]:
+            if missing := sorted(self.defaults.keys() - group.keys()):
+                raise ValueError(f"this is not a state of {type(self).__name__}: its groups have no {missing[0]!r}")
         super().load_state_dict(state_dict)
         saved = [i for group in state_dict["param_groups"] for i in group["params"]]
         keys = [key for group in self.param_groups for key in group["params"]]
@@ -61,6 +67,9 @@ class TrainingOptimizer(torch.optim.Optimizer):
     def _check_group(self, group: dict[str, Any]) -> None:
         """Refuse settings of its own that mean nothing."""
         raise NotImplementedError
+
+    def _check_step(self, group: dict[str, Any]) -> None:
+        """Refuse a step of a group, before any group is stepped."""
 
     def _step_group(self, group: dict[str, Any], chunks: list[Chunk]) -> None:
         """Step the parameters of a group that have a gradient, which may be none."""
@@ -99,13 +108,20 @@ class TrainingOptimizer(torch.optim.Optimizer):
         return chunks
 
 
+def rate_of(group: dict[str, Any]) -> Any:
+    """The learning rate: a number, or a tensor without axes."""
+    lr = group["lr"]
+    return lr.reshape(()) if torch.is_tensor(lr) else lr
+
+
 def _check_shared(group: dict[str, Any]) -> None:
     """Refuse values of the settings that all groups have."""
     lr, betas = group["lr"], group["betas"]
-    if not torch.is_tensor(lr):
-        group["lr"] = number("lr", lr, least=0.0)
-    elif lr.numel() != 1:
+    if torch.is_tensor(lr) and lr.numel() != 1:
         raise ValueError(f"lr must be one number, got a tensor of shape {tuple(lr.shape)}")
+    rate = number("lr", float(lr) if torch.is_tensor(lr) else lr, least=0.0)
+    if not torch.is_tensor(lr):
+        group["lr"] = rate
     group["p"] = number("p", group["p"], least=2.0, finite=False)
     number("weight_decay", group["weight_decay"], least=0.0)
     check_flags(maximize=group["maximize"], **({} if group["foreach"] is None else {"foreach": group["foreach"]}))

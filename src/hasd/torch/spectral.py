@@ -15,13 +15,14 @@ def polar_factor(matrix: torch.Tensor) -> torch.Tensor:
     >>> polar_factor(torch.zeros(2, 3)).tolist()
     [[0.0, 0.0, 0.0], [0.0, 0.0, 0.0]]
     """
-    tiny = torch.finfo(matrix.dtype).tiny
-    return raise_singular_values(matrix / torch.linalg.vector_norm(matrix).clamp(min=tiny))
+    largest = matrix.abs().amax()
+    matrix = matrix / torch.where(largest > 0.0, largest, 1.0)  # no square of an entry is too large or too small
+    return raise_singular_values(matrix / torch.linalg.vector_norm(matrix).clamp(min=1.0))
 
 
 def as_matrix(tensor: torch.Tensor) -> torch.Tensor:
     """A tensor of two or more axes as a matrix: the first axis is kept, the others are joined."""
-    return tensor.reshape(tensor.shape[0], -1)
+    return tensor.flatten(1)
 
 
 class Spectral:
@@ -42,5 +43,7 @@ class Spectral:
         return [self._direction(g) for g in gradients]
 
     def _direction(self, g: torch.Tensor) -> torch.Tensor:
+        if g.numel() == 0:
+            return g
         matrix = as_matrix(g)
         return (shape_factor(*matrix.shape) * polar_factor(matrix)).reshape(g.shape)

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from .._checks import STACEY_EPS, check_stacey
-from .base import Chunk, TrainingOptimizer
+from .base import Chunk, TrainingOptimizer, rate_of
 from .tensor_lists import Tensors, subtract
 
 
@@ -68,7 +68,7 @@ class Stacey(TrainingOptimizer):
     def __init__(
         self,
         params: Iterable[Any],
-        lr: float = 1e-3,
+        lr: float | torch.Tensor = 1e-3,
         *,
         p: float = 3.0,
         second: str = "2",
@@ -114,7 +114,7 @@ def _move_second(z: Tensors, c: Tensors, group: dict[str, Any]) -> None:
 
 def _move(w: Tensors, c: Tensors, z: Tensors, group: dict[str, Any]) -> None:
     """The next w; c is written into."""
-    lr, tau, p = group["lr"], group["tau"], group["p"]
+    lr, tau, p = rate_of(group), group["tau"], group["p"]
     sizes = list(torch._foreach_abs(c))
     torch._foreach_pow_(sizes, 1.0 if p == math.inf else (p - 2.0) / (p - 1.0))
     torch._foreach_add_(sizes, _eps(group))

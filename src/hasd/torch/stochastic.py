@@ -19,7 +19,7 @@ from .._math.minibatch import (
     smoothness_for,
     step_factor,
 )
-from .base import Chunk, TrainingOptimizer
+from .base import Chunk, TrainingOptimizer, rate_of
 from .flat import as_real
 from .spectral import Spectral
 from .tensor_lists import (
@@ -117,6 +117,8 @@ class StochasticHASD(TrainingOptimizer):
         settings = {"p": p, "coupling": coupling, "norm": norm, "scale": scale, "betas": betas, "geometry": geometry}
         more = {"weight_decay": weight_decay, "maximize": maximize, "foreach": foreach, "training": True}
         super().__init__(params, {"lr": lr, **settings, **more})
+        if betas is None:  # OneCycleLR and CyclicLR take what has betas for something they can cycle
+            del self.defaults["betas"]
 
     def _check_group(self, group: dict[str, Any]) -> None:
         """Refuse settings that mean nothing."""
@@ -127,9 +129,14 @@ class StochasticHASD(TrainingOptimizer):
                     f"geometry='spectral' takes real tensors of two or more axes, got one of shape {shape}"
                 )
 
-    def _step_group(self, group: dict[str, Any], chunks: list[Chunk]) -> None:
-        if not group["training"]:
+    def _check_step(self, group: dict[str, Any]) -> None:
+        if group["coupling"] is not None and not group["training"]:
             raise RuntimeError("the parameters hold x since eval() was called: call train() before step()")
+        lr, decay = group["lr"], group["weight_decay"]
+        if not torch.is_tensor(lr) and lr * decay > 1.0:
+            raise ValueError(f"lr * weight_decay must not exceed 1, got {lr!r} * {decay!r}")
+
+    def _step_group(self, group: dict[str, Any], chunks: list[Chunk]) -> None:
         if chunks and group["coupling"] is None:
             self._step_uncoupled(group, chunks)
         elif chunks:
@@ -164,7 +171,7 @@ class StochasticHASD(TrainingOptimizer):
         if needs_dual_norm(norm.p, unit):
             averages = list(averages)
             measured = measure(norm, averages, one_norm, with_gain=False)
-        factor = step_factor(group["lr"], norm.p, _count(norm, chunks, one_norm), measured.dual_norm, unit)
+        factor = step_factor(rate_of(group), norm.p, _count(norm, chunks, one_norm), measured.dual_norm, unit)
         for chunk, c, directions in zip(chunks, averages, measured.kept, strict=True):
             if shrink is not None:
                 torch._foreach_mul_(chunk.points, shrink)
@@ -172,11 +179,11 @@ class StochasticHASD(TrainingOptimizer):
 
     def _step_coupled(self, group: dict[str, Any], chunks: list[Chunk]) -> None:
         """One step of `hasd._math.minibatch`."""
-        lr, shrink = group["lr"], _shrinkage(group)
-        if torch.is_tensor(lr):
-            lr = lr.clamp(min=LEAST_RATE)
-        elif lr == 0.0:
+        lr, shrink = rate_of(group), _shrinkage(group)
+        if not torch.is_tensor(lr) and lr == 0.0:
             return
+        moves = lr > 0.0
+        lr = lr.clamp(min=LEAST_RATE) if torch.is_tensor(lr) else lr
         norm, unit, one_norm = _norm_of(group), group["scale"] == "unit", group["norm"] == "all"
         count, measured = _count(norm, chunks, one_norm), Measured([None] * len(chunks))
         if norm.p > 2.0 or unit:
@@ -185,12 +192,18 @@ class StochasticHASD(TrainingOptimizer):
         L = torch.zeros_like(old.c) + smoothness_for(lr, norm.p, count)
         numbers = old, L, measured.gain, dual_exponent(norm.p) - 1.0, group["coupling"]
         step = first_or_later_step(*numbers, torch.where, torch.sqrt, lambda one, most: torch.clamp(one, max=most))
+        if torch.is_tensor(moves):  # where it is false, every number is as if there had been no step
+            kept = Coupling(*(torch.where(moves, new, was) for new, was in zip(step.coupling, old, strict=True)))
+            step = step._replace(weight=step.weight * moves, mix=step.mix * moves, coupling=kept)
         self._keep_coupling(group, chunks, step.coupling, one_norm)
         factor = step_factor(lr, norm.p, count, measured.dual_norm, unit)
         pull = step.weight * gradient_factor(norm.p, count, measured.dual_norm, unit)
         for chunk, directions in zip(chunks, measured.kept, strict=True):
             factors = [pick(each, chunk.numbers) for each in (factor, step.mix, pull, step.share)]
+            before = [point.clone() for point in chunk.points] if torch.is_tensor(moves) else []
             self._move(chunk, directions or norm.directions(chunk.gradients), factors, shrink)
+            for point, old_one in zip(chunk.points, before, strict=False):
+                point.copy_(torch.where(moves, point, old_one))
 
     def _move(self, chunk: Chunk, directions: Tensors, factors: list[Any], shrink: Any) -> None:
         """The new x, v and y; factors are those of the steepest step, of x, of v and of y."""
@@ -246,14 +259,12 @@ def _norm_of(group: dict[str, Any]) -> Directions:
 
 def _count(norm: Directions, chunks: list[Chunk], one_norm: bool) -> int:
     """n, the coordinates over which means are taken; 1 where each tensor has its norm."""
-    return sum(norm.count(point) for chunk in chunks for point in chunk.points) if one_norm else 1
+    return max(1, sum(norm.count(point) for chunk in chunks for point in chunk.points)) if one_norm else 1
 
 
 def _shrinkage(group: dict[str, Any]) -> Any:
-    """1 - lr * weight_decay; None without decay."""
+    """1 - lr * weight_decay; None without decay.  Where lr is a tensor, which is not looked at, it is 0 at least."""
     if group["weight_decay"] == 0.0:
         return None
-    shrink = 1.0 - group["lr"] * group["weight_decay"]
-    if not torch.is_tensor(shrink) and shrink < 0.0:
-        raise ValueError(f"lr * weight_decay must not exceed 1, got {group['lr']!r} * {group['weight_decay']!r}")
-    return shrink
+    shrink = 1.0 - rate_of(group) * group["weight_decay"]
+    return shrink.clamp(min=0.0) if torch.is_tensor(shrink) else shrink

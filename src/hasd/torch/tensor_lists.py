@@ -73,6 +73,8 @@ class Measured(NamedTuple):
 
 def measure(norm: Directions, lists: Sequence[Tensors], one_norm: bool, with_gain: bool) -> Measured:
     """The dual norms <g, d(g)>^{1/p*}, and with_gain the gains, which at p = 2 are 1."""
+    if norm.p == 2.0:
+        return Measured([None] * len(lists), _away_from_zero(_euclidean(lists, one_norm)))
     kept: list[Tensors | None] = []
     products: Tensors = []
     for gradients in lists:
@@ -82,19 +84,34 @@ def measure(norm: Directions, lists: Sequence[Tensors], one_norm: bool, with_gai
         kept.append(directions if norm.is_costly or len(gradients) > 1 else None)
     total = join_numbers(products).sum() if one_norm else join_numbers(products)
     dual = total if norm.p == math.inf else total ** (1.0 / dual_exponent(norm.p))
-    dual = dual.clamp(min=math.sqrt(torch.finfo(dual.dtype).tiny))  # its inverse is far from overflow
-    if not with_gain or norm.p == 2.0:
-        return Measured(kept, dual)
-    euclidean = join_numbers([length for gradients in lists for length in torch._foreach_norm(gradients)])
-    if one_norm:
-        euclidean = torch.linalg.vector_norm(euclidean)
-    return Measured(kept, dual, torch.where(euclidean > 0.0, dual / euclidean, math.nan))
+    if not with_gain:
+        return Measured(kept, _away_from_zero(dual))
+    euclidean = _euclidean(lists, one_norm)
+    gain = torch.where((euclidean > 0.0) & (dual > 0.0), dual / euclidean, math.nan)
+    return Measured(kept, _away_from_zero(dual), gain)
+
+
+def _away_from_zero(dual: torch.Tensor) -> torch.Tensor:
+    """The same number, or where it is too small one whose inverse is far from overflow."""
+    return dual.clamp(min=torch.finfo(dual.dtype).tiny ** 0.8)
+
+
+def _euclidean(lists: Sequence[Tensors], one_norm: bool) -> torch.Tensor:
+    """The Euclidean norms.  Squares of float32 are added up in float64, where the device has it: none is too large."""
+    gradients = [g for each in lists for g in each]
+    wide = None if gradients[0].device.type == "mps" else torch.float64
+    lengths = join_numbers([length for each in lists for length in torch._foreach_norm(each, 2, dtype=wide)])
+    return (torch.linalg.vector_norm(lengths) if one_norm else lengths).to(_widest(gradients))
 
 
 def join_numbers(numbers: Tensors) -> torch.Tensor:
     """Numbers of any devices and types in one vector, in the widest of the types."""
-    kind = torch.float64 if any(n.dtype == torch.float64 for n in numbers) else torch.float32
-    return torch.stack([n.to(numbers[0].device, kind) for n in numbers])
+    return torch.stack([n.to(numbers[0].device, _widest(numbers)) for n in numbers])
+
+
+def _widest(tensors: Tensors) -> torch.dtype:
+    """The type to compute numbers of all of them in."""
+    return torch.float64 if any(tensor.dtype == torch.float64 for tensor in tensors) else torch.float32
 
 
 def split_alike(tensors: Tensors, foreach: bool | None) -> list[list[int]]:
