@@ -129,7 +129,8 @@ def check_geometry(geometry: Geometry, x0: Array, method: Any, traits: MethodTra
     if shape is not None:
         size = sum(map(math.prod, shape)) if isinstance(shape, list) else math.prod(shape)
         if size != x0.shape[0]:
-            raise ValueError(f"x0 has {x0.shape[0]} entries, but the norm given as p is for {size}")
+            entries = f"{x0.shape[0]} {'entry' if x0.shape[0] == 1 else 'entries'}"
+            raise ValueError(f"x0 has {entries}, but the norm given as p is for {size}")
     is_lp = type(geometry) is Lp and geometry.weights is None
     if traits.needs_lp and not is_lp:
         raise TypeError(f"method {method.name!r} needs p to be a number, got {show_value(geometry)}")
@@ -143,7 +144,7 @@ def check_geometry(geometry: Geometry, x0: Array, method: Any, traits: MethodTra
     if weights and resolution(x0) > 2.0**-52:
         top, least = max(float(w.max()) for w in weights), min(float(w.min()) for w in weights)
         if top > WEIGHTS_SINGLE or least * WEIGHTS_SINGLE < 1.0:
-            raise ValueError("weights must be between 1e-30 and 1e30 where x0 is in float32; give x0 in float64")
+            raise ValueError("weights must be between 1e-18 and 1e18 where x0 is in float32; give x0 in float64")
 
 
 def _check_constants(geometry: Geometry) -> None:

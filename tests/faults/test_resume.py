@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import hasd
+from hasd import Blocks, Lp, Schatten
 from hasd._math.geometry import norm2
 from hasd.methods.hasd import HASDMethod
 from hasd.methods.hasd_restart import HASDRestart
@@ -209,6 +210,23 @@ class TestAnothersState:
                 hasd.minimize(bowl, X0, jac=True, p=Weighted(w[::-1]), resume=resume)
             with pytest.raises(ValueError, match=r"its geometry is Weighted with norms .*, this one's is Lp"):
                 hasd.minimize(bowl, X0, jac=True, p=2.0, method="hasd", resume=resume)
+
+    @pytest.mark.parametrize(
+        ("norm", "other"),
+        [
+            (Lp(3.0, weights=np.ones(6)), Lp(3.0, weights=[1.0, 1.0, 1.0, 1.0, 1.0, 1.0 + 1e-9])),
+            (Schatten(3.0, (2, 3)), Schatten(3.0, (3, 2))),
+            (Blocks([Lp(2.0, shape=(2,)), Lp(3.0, shape=(4,))]), Blocks([Lp(2.0, shape=(4,)), Lp(3.0, shape=(2,))])),
+        ],
+        ids=["weights", "shape", "blocks"],
+    )
+    def test_another_norm_of_the_library_is_refused(self, norm, other, tmp_path):
+        """However little it differs: a checksum of the weights is compared, which no rounding changes."""
+        path = tmp_path / "run.npz"
+        hasd.minimize(bowl, X0, jac=True, method="hasd", p=norm, maxiter=4, checkpoint=path)
+        assert hasd.minimize(bowl, X0, jac=True, method="hasd", p=norm, resume=path).success
+        with pytest.raises(ValueError, match=r"its (geometry|p) is .*, this one's is "):
+            hasd.minimize(bowl, X0, jac=True, method="hasd", p=other, resume=path)
 
     @pytest.mark.parametrize("radius", [None, 10.0])
     def test_a_file_or_state_of_another_start_is_refused(self, tmp_path, radius):

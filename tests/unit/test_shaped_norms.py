@@ -113,6 +113,22 @@ def test_weights_multiply_the_entries_before_the_norm_is_taken(p):
     assert Lp(p, weights=w).least_gain == 0.5
 
 
+def test_norms_take_lists_and_integers():
+    assert Lp(2.0).norm([3, 4]) == Lp(2.0).norm(np.array([3, 4])) == 5.0
+    assert Lp(math.inf, weights=[1.0, 2.0]).dual_norm([3, 4]) == 5.0
+    assert Schatten(math.inf, (2, 2)).norm([[3, 0], [0, 4]]) == pytest.approx(4.0)
+    assert Schatten(2.0, (1, 2)).dual_norm([[3, 4]]) == 5.0
+
+
+@pytest.mark.parametrize("norm", [Lp(2.0, shape=(2, 3)), Lp(2.0, weights=np.ones((2, 3))), Schatten(2.0, (2, 3))])
+def test_arrays_of_another_shape_are_refused(norm):
+    """A matrix on its side has as many entries, in another order."""
+    assert norm.norm(np.ones((2, 3))) == norm.norm(np.ones(6)) == pytest.approx(math.sqrt(6.0))
+    for wrong in (np.ones((3, 2)), np.ones(5)):
+        with pytest.raises(ValueError, match=r"^this norm is for arrays of shape \(2, 3\), or vectors of 6, got \("):
+            norm.norm(wrong)
+
+
 def test_weights_at_both_ends_keep_the_signs_of_entries_that_underflow():
     norm, g = Lp(3.0, weights=[1e100, 1.0, 1e-100]), np.array([-1e-300, 1.0, 1e-300])
     s = norm.steepest(g)

@@ -30,9 +30,8 @@ POWER, POWER_SINGLE = 1000, 100
 FAINT, LIFT = 2.0**-800, 2.0**900
 """Where all of a function's numbers are below FAINT, their products with steps may underflow.  Multiplied by LIFT they
 cannot; as it is a power of two, no digit of them changes."""
-WEIGHTS, WEIGHTS_SINGLE = 1e100, 1e30
-"""Weights lie between this and its inverse, so that squares of gains neither underflow nor overflow; and where x is in
-float32, so that the weights are numbers of float32."""
+WEIGHTS, WEIGHTS_SINGLE = 1e100, 1e18
+"""Weights lie between this and its inverse, so that no square of one underflows or overflows; the same in float32."""
 
 
 @runtime_checkable
@@ -208,12 +207,12 @@ class Lp:
 
     def norm(self, x: Array) -> float:
         """||x||_p; with weights, ||W x||_p."""
-        x = as_vector(x)
+        x = as_vector(x, self.shape)
         return power_norm(x if self.weights is None else x * self._weights_like(x), self.p)
 
     def dual_norm(self, g: Array) -> float:
         """||g||_{p*}; with weights, ||W^{-1} g||_{p*}.  It is positive where g is not 0, though it may underflow."""
-        g = as_vector(g)
+        g = as_vector(g, self.shape)
         if self.weights is None:
             return power_norm(g, self.dual)
         return power_norm(g / self._weights_like(g), self.dual) or (0.0 if vanishes(g) else math.ulp(0.0))
@@ -233,9 +232,22 @@ class Lp:
         return convert_like(flat if type(x) is np.ndarray else flat.copy(), x)  # PyTorch takes no read-only array
 
 
-def as_vector(x: Array) -> Array:
-    """All entries of x, one after the other."""
-    return x if x.ndim == 1 else namespace(x).reshape(x, (-1,))
+def as_vector(x: Any, shape: tuple[int, ...] | None = None) -> Array:
+    """All entries of x, one after the other; x has that shape, or is a vector already, or a list of numbers.
+
+    >>> as_vector([3, 4]).tolist()
+    [3.0, 4.0]
+    """
+    if type(x) is np.ndarray and x.ndim == 1 and x.dtype.kind == "f" and shape is None:
+        return x  # the common case, without the namespace's overhead
+    if not hasattr(x, "ndim"):
+        x = as_numpy(x, "x")
+    if shape is not None and tuple(x.shape) not in (shape, (math.prod(shape),)):
+        raise ValueError(f"this norm is for arrays of shape {shape}, or vectors of {math.prod(shape)}, got {x.shape}")
+    xp = namespace(x)
+    if not xp.isdtype(x.dtype, "real floating"):
+        x = xp.astype(x, xp.float64)
+    return x if x.ndim == 1 else xp.reshape(x, (-1,))
 
 
 def _checked_weights(given: Any) -> np.ndarray:

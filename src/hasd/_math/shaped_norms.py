@@ -101,8 +101,9 @@ class Schatten:
 
     def _norm_of_values(self, x: Array, q: float) -> float:
         """The l_q norm of the singular values; 1 <= q <= inf."""
+        x = as_vector(x, self.shape)
         if q == 2.0:
-            return norm2(as_vector(x))
+            return norm2(x)
         top = largest_size(x)
         if top == 0.0 or not math.isfinite(top):
             return top

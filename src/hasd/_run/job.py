@@ -6,16 +6,19 @@ would certify bounds that are false for this one: whatever differs is refused wi
 
 from __future__ import annotations
 
+import math
 import re
 import weakref
 from dataclasses import dataclass, is_dataclass, replace
 from functools import cached_property
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 
 from .._math.arrays import Array, convert_like, library, to_host
 from .._math.geometry import Geometry, Lp, label_of, norm2
+from .._math.shaped_norms import Blocks, Schatten
 from .._version import VERSION
 from ..objectives.base import Objective
 from .layout import VECTOR, Layout
@@ -116,9 +119,15 @@ class Job:
 
 
 def _fingerprint(geometry: Geometry, x0: Array) -> str:
-    """Text that tells a user's geometry from others: its class, and both norms of one fixed vector."""
+    """Text that tells a norm from others: ours by their parts, a user's by its class and its norms of one vector."""
     name = type(geometry).__qualname__
-    if type(geometry) is Lp and geometry.weights is None:
-        return name
+    if isinstance(geometry, Blocks):
+        sizes = [math.prod(shape) for shape in geometry.shape]
+        parts = zip(geometry.parts, sizes, strict=True)
+        return f"{name} of {', '.join(_fingerprint(part, x0[:size]) for part, size in parts)}"
+    if type(geometry) is Schatten or (type(geometry) is Lp and geometry.weights is None):
+        return f"{name} of shape {geometry.shape}" if geometry.shape else name
+    if type(geometry) is Lp and geometry.weights is not None:
+        return f"{name} with weights of checksum {crc32(geometry.weights.tobytes()):08x}"
     uneven = convert_like(np.cos(np.arange(1.0, x0.shape[0] + 1.0)), x0)
     return f"{name} with norms {float(geometry.norm(uneven)):.6g} and {float(geometry.dual_norm(uneven)):.6g}"
