@@ -93,6 +93,15 @@ def test_a_promise_that_is_not_kept_is_told_and_nothing_certified(given):
     )
 
 
+@pytest.mark.parametrize("method", ["hasd-qn", "hasd", "agd"])
+@pytest.mark.parametrize("given", [{"radius": 1e-3}, {"mu": 50.0}])
+def test_a_constant_that_is_wrong_does_not_make_a_stuck_run_nonconvex(given, method):
+    """The bounds contradict each other because of the constant; the function of the user's is convex."""
+    res = hasd.minimize(bowl, 3 * np.ones(6), jac=True, method=method, tol=0.0, maxiter=3000, **given)
+    assert "A lower bound, " in res.message and res.gap == np.inf
+    assert res.status in (hasd.Status.PRECISION.code, hasd.Status.CONVERGED.code)
+
+
 def test_a_stuck_run_says_which():
     """A kink, and a gradient that is off: no method gets on, and the function is not convex there."""
 

@@ -47,6 +47,7 @@ class Bounds:
     convexity: Convexity | None = None  # None: f is convex by construction, or its gradients too coarse to tell
     oracle: Oracle | None = None  # which knows the curvature that was seen
     withdrawn: str = ""  # why nothing is certified after all
+    is_nonconvex: bool = False  # whether that is because cuts lay above values, and not a constant of the user's
     assumed: str = ""  # what the estimates of the method assume beside that, in words; they then need no radius
     kept: ClassVar[tuple[str, ...]] = (  # what a checkpoint holds
         "upper",
@@ -57,6 +58,7 @@ class Bounds:
         "nearest",
         "near_x",
         "withdrawn",
+        "is_nonconvex",
         "convexity",
     )
 
@@ -107,6 +109,7 @@ class Bounds:
         bend, at = self.bend, state.at
         if self.convexity is not None and at.finite and not self.withdrawn:
             self.convexity, self.withdrawn = self.convexity.with_evaluation(at, state.iteration, bend)
+            self.is_nonconvex = self.withdrawn != ""
         value, x = (at.f, at.x) if math.isnan(state.fun) else (state.fun, state.x)
         if value < self.upper:
             self.upper, self.x, self.doubt = value, x, _value_doubt(value, at)

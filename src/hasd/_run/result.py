@@ -37,8 +37,7 @@ def result(job: Job, run: Run, why: str) -> Result:
     stuck, withdrawn = run.status is Status.PRECISION, bool(bounds.withdrawn)
     misfit = _misfit(problem, e, bounds.bend) if stuck or (withdrawn and not run.status.success) else ""
     if stuck:
-        suspect = withdrawn and bounds.convexity is not None  # not a function that is convex by construction
-        run.status = Status.GRADIENT if misfit else Status.NONCONVEX if suspect else Status.PRECISION
+        run.status = Status.GRADIENT if misfit else Status.NONCONVEX if bounds.is_nonconvex else Status.PRECISION
     estimates = (*state.certificates, state.bound, bounds.certificate)
     cut, convex = cut_at(e, state.origin, problem.mu), problem.traits.convex
     rests = bounds.radius, withdrawn, bounds.bend, convex, state.L, bounds.assumed
