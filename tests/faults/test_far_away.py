@@ -45,6 +45,34 @@ def test_a_minimiser_far_from_the_start_is_found_in_40_evaluations(far):
     np.testing.assert_allclose(res.x, far, rtol=1e-5)
 
 
+@pytest.mark.parametrize("method", ["steepest-descent", "agd", "gradient-descent"])
+@pytest.mark.parametrize("size", [1e-150, 1e-40, 1.0, 1e40, 1e150])
+def test_a_first_step_of_any_length_is_found(method, size):
+    """The minimiser is that far away: a first step of 1 is far too long, or nothing is seen of it."""
+
+    def f(x):
+        r = A @ (x / size) - B
+        return 0.5 * size * float(r @ r), A.T @ r
+
+    with np.errstate(over="ignore"):
+        res = hasd.minimize(f, np.zeros(4), jac=True, method=method, maxfun=20000)
+    assert res.success and res.fun / size == pytest.approx(BEST, rel=1e-9)
+
+
+@pytest.mark.parametrize("method", ["hasd", "hasd-paper", "steepest-descent", "linear-coupling"])
+@pytest.mark.parametrize("weight", [1e-90, 1e-40, 1e40, 1e90])
+def test_the_unit_of_the_weights_does_not_matter(method, weight):
+    """A first step of 1 in a norm with weights would be one of 1/weight in x.
+
+    The iterates are those of weights 1, up to rounding, so that about as many evaluations are needed.
+    """
+    f = LeastSquares(A, B).value_and_grad
+    norms = [hasd.Lp(np.inf, weights=np.full(4, w)) for w in (1.0, weight)]
+    plain, res = (hasd.minimize(f, np.zeros(4), jac=True, method=method, p=norm, maxfun=3000) for norm in norms)
+    assert res.success and res.fun == pytest.approx(BEST, rel=1e-9)
+    assert res.nfev <= 1.1 * plain.nfev + 5
+
+
 @every_black_box
 @pytest.mark.parametrize("far", [1e15, 1e100, 1e150])
 def test_too_far_away_is_not_unbounded(method, far):

@@ -160,7 +160,7 @@ def wolfe(
             else:
                 high = end
         del look  # and its vectors, unless it is the best, before the next are made
-        if high is not None and high.t - low.t <= max(1e-12 * high.t, sys.float_info.min):
+        if high is not None and _is_closed(low, high):
             break
         t = _point_beyond(low, slope0, trials) if high is None else _point_between(low, high, trials)
     if high is None:  # f still falls, dozens of orders of magnitude away
@@ -169,6 +169,12 @@ def wolfe(
             raise Stop(Status.UNBOUNDED)
         return None, trials
     return best, trials
+
+
+def _is_closed(low: Look, high: Look) -> bool:
+    """Whether nothing is left to look at between the ends; f near x is looked at while it has had no value."""
+    known = low.t > 0.0 or not math.isnan(high.slope)
+    return known and high.t - low.t <= max(1e-12 * high.t, sys.float_info.min)
 
 
 def _point_beyond(low: Look, slope0: float, trials: int) -> float:

@@ -18,7 +18,7 @@ from typing import Any, ClassVar, NamedTuple
 from .._math.arrays import Array, largest_size
 from .._math.estimate import Estimate, rounding
 from .._math.evaluation import Evaluation
-from .._math.geometry import dot, lift, norm2
+from .._math.geometry import dot, least_gain, lift, norm2
 from .._math.search import NONFINITE_LIMIT
 from .._run.problem import Problem
 from .._run.record import S, State
@@ -130,6 +130,11 @@ def evaluate_near(problem: Problem, y: Array, x: Array) -> tuple[Evaluation, int
     raise Stop(Status.NONFINITE)
 
 
+def first_length(problem: Problem, x: Array) -> float:
+    """How long a step is tried first where L is not known: as long as x, and 1 at least, in units of the weights."""
+    return max(1.0 / (least_gain(problem.geometry) or 1.0), problem.geometry.norm(x))
+
+
 def descend(problem: Problem, e: Evaluation, L: float, *, gradient: bool = False) -> Descent:
     """x+ = y - s_p(g)/L with f(x+) <= f(y) - ||g||_{p*}^2/(2L); L is raised until that holds.
 
@@ -141,7 +146,7 @@ def descend(problem: Problem, e: Evaluation, L: float, *, gradient: bool = False
     s = problem.steepest(e)
     first = math.isnan(L)
     if first:
-        L = N / max(1.0, problem.geometry.norm(e.x))
+        L = N / first_length(problem, e.x)
     L = max(L, math.ulp(0.0))  # an L that underflowed to 0 is taken for the smallest number
     if N == 0.0:
         return Descent(e.x, e.f, e, L, L, 1)
@@ -166,21 +171,26 @@ def descend(problem: Problem, e: Evaluation, L: float, *, gradient: bool = False
         nonfinite = 0
         up = lift(e.f, f, N)
         predicted, noise = 0.5 * (up * N) * (N / L), rounding(up * e.f, up * f, eps=e.eps)
-        visible = predicted > noise
-        local = 2.0 * L * (1.0 + 0.5 * (up * (f - e.f) / predicted)) if visible else L
+        rise, visible = up * (f - e.f), predicted > noise
+        local = 2.0 * L * (1.0 + 0.5 * (rise / predicted)) if visible or (rise > noise and predicted > 0.0) else L
         trial = Descent(x, f, there, L, local, trials, spoilt)
         if problem.L is not None:
             return trial
         # Where the promised decrease drowns in rounding, the gradient at x+ decides instead: <g(x+), s> >= 0 says that
         # the step did not overshoot, which for a quadratic is the same condition.
-        enough = up * f <= up * e.f - predicted + noise if visible else _keeps_descending(problem, trial, s / N)
+        enough = up * f <= up * e.f - predicted + noise
+        if not visible:
+            left = _slope_left(problem, trial, s / N) / N
+            enough = left >= 0.0
+            if enough and first:  # a first step far too short to be seen: what it did to the slope shows the curvature
+                local = L * max(1.0 - left, 0.0)
         if not enough:
             if best is not None:
                 return best
             first, L = False, min(max(2.0 * L, local), 1024.0 * L)
             if largest_size(s / L) <= e.eps * e.eps * largest_size(e.x):
                 raise Stop(Status.PRECISION)
-        elif best is not None and f >= best.f:
+        elif best is not None and visible and f >= best.f:
             return best
         elif first and local < 0.5 * L:
             best, L = trial, max(local, L / 1024.0)
@@ -189,10 +199,10 @@ def descend(problem: Problem, e: Evaluation, L: float, *, gradient: bool = False
     raise Stop(Status.PRECISION)
 
 
-def _keeps_descending(problem: Problem, trial: Descent, s: Array) -> bool:
-    """Whether f, at the end of a step along -s, still falls along it or is at its minimum there."""
+def _slope_left(problem: Problem, trial: Descent, s: Array) -> float:
+    """How steeply f still falls at the end of a step along -s; NaN where the gradient there is not finite."""
     there = trial.e or problem.oracle.evaluate(trial.x)
-    return there.finite and dot(there.g, s) >= 0.0
+    return dot(there.g, s) if there.finite else math.nan
 
 
 def is_exhausted(problem: Problem, e: Evaluation, L: float) -> bool:

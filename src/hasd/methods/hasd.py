@@ -61,7 +61,7 @@ from .._math.search import NONFINITE_LIMIT
 from .._run.problem import Problem
 from .._run.record import State
 from .._run.status import Status, Stop
-from .base import advance, first_state, is_exhausted
+from .base import advance, first_length, first_state, is_exhausted
 
 KEPT = 32
 """Certificates of past epochs that a state carries along."""
@@ -213,8 +213,8 @@ class _Step:
         """The L to begin with."""
         problem, e, N = self.problem, self.e, self.problem.dual_norm(self.e)
         known = self.state.L_next if problem.L is None else max(self.state.L_next, problem.L)
-        if math.isnan(known):  # a step as long as x_0
-            return max(N / max(1.0, problem.geometry.norm(e.x)), math.ulp(0.0))
+        if math.isnan(known):
+            return max(N / first_length(problem, e.x), math.ulp(0.0))
         if is_exhausted(problem, e, known):
             raise Stop(Status.PRECISION)
         return known

@@ -30,7 +30,7 @@ from .._checks import check_words
 from .._math.estimate import increment, rounding
 from .._math.geometry import dot, lift
 from .._math.search import NONFINITE_LIMIT, Ending, Found, search
-from .base import Evaluation, Problem, State, Status, Stop, advance, first_state, is_exhausted
+from .base import Evaluation, Problem, State, Status, Stop, advance, first_length, first_state, is_exhausted
 
 CONSTANT = 18.0
 """a^2 = A_{t+1}/(18 L rho): Algorithm 1."""
@@ -125,7 +125,7 @@ class HASDPaper:
         """x+ = y - s_p(g)/(2L), an L for which Lemma 1 holds, and the factor in it due to non-finite trials."""
         geometry = problem.geometry
         if math.isnan(L):
-            L = problem.dual_norm(y) / (2.0 * max(1.0, geometry.norm(y.x)))
+            L = problem.dual_norm(y) / (2.0 * first_length(problem, y.x))
         L = max(L, math.ulp(0.0))  # an L that underflowed to 0 is taken for the smallest number
         s, nonfinite, spoilt = problem.steepest(y), 0, 1.0
         if is_exhausted(problem, y, 2.0 * L):
