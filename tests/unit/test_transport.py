@@ -47,7 +47,14 @@ def test_a_tiny_reg_does_not_overflow():
     assert np.isfinite(value) and np.all(np.isfinite(g))
 
 
-@pytest.mark.parametrize(("a", "message"), [([0.5, 0.6], "a must be positive and sum to 1"), ([1.0, 0.0], "a must be")])
+@pytest.mark.parametrize(
+    ("a", "message"),
+    [
+        ([0.5, 0.6], r"^a must sum to 1, got a sum of 1.1$"),
+        ([1.0, 0.0], r"^a must be positive, but a\[1\] is 0.0$"),
+        (np.array([0.5, 0.5 + 1e-4], dtype=np.float32), r"^a must sum to 1, got a sum of 1.0001"),
+    ],
+)
 def test_bad_marginals_are_refused(a, message):
     with pytest.raises(ValueError, match=message):
         EntropicTransport(np.ones((2, 2)), a, [0.5, 0.5], 0.1)
@@ -57,6 +64,13 @@ def test_masses_are_divided_by_their_sums_so_that_a_minimum_exists():
     f = EntropicTransport(np.array([[0.0, 1.0], [1.0, 0.0]]), np.array([0.5, 0.5 + 8e-10]), [0.3, 0.7 - 8e-10], 0.1)
     shift = np.array([1e6, 1e6, 0.0, 0.0])  # along it f is constant; with the masses as given it changed by 8e-4
     assert abs(f(shift) - f(np.zeros(4))) <= 1e-9
+
+
+def test_masses_that_were_divided_by_their_sum_in_single_precision_are_taken():
+    a = np.random.default_rng(0).random(3000, dtype=np.float32)
+    a /= a.sum()
+    assert abs(float(a.astype(float).sum()) - 1.0) > 1e-9
+    assert EntropicTransport(np.zeros((3000, 1)), a, [1.0], 0.1).a.sum() == pytest.approx(1.0, abs=1e-12)
 
 
 def test_it_is_known_to_be_convex_and_bounded_below():

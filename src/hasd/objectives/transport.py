@@ -43,8 +43,12 @@ def as_costs(C: npt.ArrayLike) -> npt.NDArray[np.floating]:
 def _as_shares(given: npt.ArrayLike, length: int, name: str) -> Vector:
     """Masses checked, and divided by their sum."""
     mass = as_data(to_host(given), length, name)
-    if mass.min() <= 0.0 or abs(mass.sum() - 1.0) > 1e-9:
-        raise ValueError(f"{name} must be positive and sum to 1, got a sum of {mass.sum():g}")
+    if mass.min() <= 0.0:
+        i = int(mass.argmin())
+        raise ValueError(f"{name} must be positive, but {name}[{i}] is {float(mass[i])!r}")
+    divided_in_single = "float32" in str(getattr(given, "dtype", ""))
+    if abs(mass.sum() - 1.0) > (1e-5 if divided_in_single else 1e-9):
+        raise ValueError(f"{name} must sum to 1, got a sum of {float(mass.sum())!r}")
     return mass / mass.sum()
 
 
@@ -53,9 +57,9 @@ class EntropicTransport(Objective):
 
     This is the dual of entropic transport.  Its minimisers are the optimal potentials of min <C, P> + reg sum P log P
     over plans P with marginals a and b; the gradient is the error of the marginals of P_ij ~ exp((u_i + v_j -
-    C_ij)/reg).  a and b must be positive and sum to 1 (within 1e-9; they are divided by their sums, because f has no
-    minimum where these differ from 1).  f is a LogSumExp of an operator that has two ones in each row, so L_inf = 4/reg
-    and L_2 = 1/reg, and a large p has a large gain.  `nprod` counts passes over C.
+    C_ij)/reg).  a and b must be positive and sum to 1 (within 1e-9, in float32 1e-5; they are divided by their sums,
+    because f has no minimum where these differ from 1).  f is a LogSumExp of an operator that has two ones in each
+    row, so L_inf = 4/reg and L_2 = 1/reg, and a large p has a large gain.  `nprod` counts passes over C.
 
     >>> f = EntropicTransport([[0.0, 1.0], [1.0, 0.0]], a=[0.5, 0.5], b=[0.5, 0.5], reg=0.1)
     >>> f.value_and_grad(np.zeros(4))[1]
