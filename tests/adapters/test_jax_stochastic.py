@@ -321,6 +321,32 @@ class TestEvalParams:
         assert at_x < at_y
 
 
+@pytest.mark.parametrize("p", [2.0, 2.1, 3.0, math.inf])
+@pytest.mark.parametrize("norm", ["all", "tensor"])
+@pytest.mark.parametrize("size", [1e-24, 1e-20, 1e20])
+def test_unit_steps_do_not_depend_on_the_size_of_gradients(p, norm, size):
+    """In float32.  Mutation: a floor under the dual norm inside the gain."""
+    ends = []
+    for scale in (size, 1.0):
+        params = start("float32")
+        optimiser = stochastic_hasd(0.1, p=p, norm=norm, scale="unit")
+        state = optimiser.init(params)
+        for t in range(8):
+            gradients = jax.tree.map(lambda g, scale=scale: scale * g, noise(start("float32"), t))
+            updates, state = optimiser.update(gradients, state, params)
+            params = optax.apply_updates(params, updates)
+        ends.append(params)
+    assert_close(*ends, atol=1e-4)
+
+
+@pytest.mark.parametrize("coupling", [0.1, None])
+def test_decay_never_turns_the_sign(coupling):
+    """Where the learning rate is scheduled, and so not known when the product could be refused."""
+    optimiser, params = stochastic_hasd(lambda count: 3.0, weight_decay=0.5, p=2.0, coupling=coupling), start()
+    updates, _ = optimiser.update(jax.tree.map(jnp.zeros_like, params), optimiser.init(params), params)
+    assert not any(map(np.any, jax.tree.leaves(optax.apply_updates(params, updates))))
+
+
 @pytest.mark.parametrize("name", OPTIMISERS)
 def test_derivatives_by_the_learning_rate_are_those_of_differences(name):
     """Through several updates, the first included, whose A and c are 0."""

@@ -38,9 +38,9 @@ class TestGradientsOfAnySize:
         (G,) = start((5, 7), dtype=torch.float32)
         torch.testing.assert_close(polar_factor(size * G.detach()), polar_factor(G.detach()), rtol=0.0, atol=1e-5)
 
-    @pytest.mark.parametrize("p", [2.0, 3.0, float("inf")])
+    @pytest.mark.parametrize("p", [2.0, 2.1, 3.0, float("inf")])
     @pytest.mark.parametrize("norm", ["all", "tensor"])
-    @pytest.mark.parametrize("size", [1e-24, 1e-20, 1e20])
+    @pytest.mark.parametrize("size", [1e-24, 1e-20, 1e20, 1e26])
     def test_unit_steps_do_not_depend_on_the_size(self, p, norm, size):
         """Mutation: the Euclidean norm in float32, or a floor under the dual norm inside the gain."""
         settings = {"p": p, "norm": norm, "scale": "unit"}
@@ -125,6 +125,13 @@ class TestRatesInTensors:
         w.grad = torch.zeros_like(w)
         optimizer.step()
         assert not w.detach().any()
+
+    def test_a_decay_beyond_1_is_refused(self):
+        for make in (StochasticHASD, Stacey):
+            (w,) = start((4,))
+            w.grad = torch.zeros_like(w)
+            with pytest.raises(ValueError, match=r"^lr \* weight_decay must not exceed 1, got 3.0 \* 0.5$"):
+                make([w], lr=3.0, weight_decay=0.5).step()
 
 
 class TestSchedulers:

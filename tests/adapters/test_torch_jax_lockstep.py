@@ -159,11 +159,12 @@ def test_gradients_of_zero_are_treated_alike():
 def test_coarse_parameters_have_the_same_state_in_float32(setting):
     """bfloat16: both round the same numbers of float32, so that parameters differ by one unit in places at most.
 
-    Mutation: the difference to params rounded, not the new point.
+    Mutations: the difference to params rounded, not the new point; decay and step rounded one after the other.
     """
     parameters = start(*SHAPES, dtype=torch.bfloat16)
-    optimizer = StochasticHASD(parameters, RATE, **setting)
-    for state, params in run_both(parameters, optimizer, stochastic_hasd(RATE, **setting), steps=8):
+    setting = {"weight_decay": 0.3, **setting}
+    optimizer, optimiser = StochasticHASD(parameters, RATE, **setting), stochastic_hasd(RATE, **setting)
+    for state, params in run_both(parameters, optimizer, optimiser, steps=8):
         assert all(q.dtype == "bfloat16" for q in params)
         assert differ(parameters, params) <= 2.0**-6  # a unit in the last place of numbers between 1 and 4
         if state.x is not None:

@@ -52,6 +52,16 @@ class TestEveryOptimizer:
                 optimizer.step()
         assert equal(one, two)
 
+    def test_lists_and_loops_give_the_same_bits_where_types_take_turns(self, name):
+        """Mutation: sums in the order of the types, and not in that of the parameters."""
+        kinds = (torch.float32, torch.float64, torch.bfloat16) * 2
+        one, two = ([start((4, 3), dtype=kind)[0] for kind in kinds] for _ in range(2))
+        both = make(name, one, foreach=True), make(name, two, foreach=False)
+        for _ in zip(with_noise(one, 20), with_noise(two, 20), strict=True):
+            for optimizer in both:
+                optimizer.step()
+        assert equal(one, two)
+
     @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
     def test_a_resumed_run_is_the_uninterrupted_one_bit_for_bit(self, name, dtype):
         parameters = start(*SHAPES, dtype=dtype)
@@ -357,6 +367,23 @@ class TestParameterGroups:
             ["conv.bias", "head.weight", "hidden.bias", "norm.bias", "norm.weight", "table.weight"],
         ]
         assert groups[0]["lr"] == 0.02 and groups[1]["weight_decay"] == 0.1
+
+    def test_only_what_acts_as_a_matrix_is_one(self):
+        """Gains of several axes, vectors with further axes, and convolutions whose first axis is that of inputs."""
+        model = torch.nn.ModuleDict(
+            {
+                "norm": torch.nn.LayerNorm([3, 4, 4]),
+                "attention": torch.nn.MultiheadAttention(4, 2, add_bias_kv=True, bias=False),
+                "up": torch.nn.ConvTranspose2d(8, 2, 3),
+                "scaled": torch.nn.utils.parametrizations.weight_norm(torch.nn.Linear(4, 5, bias=False)),
+            }
+        )
+        spectral, _ = self.names(model, parameter_groups(model))
+        assert spectral == [
+            "attention.in_proj_weight",
+            "attention.out_proj.weight",
+            "scaled.parametrizations.weight.original1",
+        ]
 
     def test_a_head_that_shares_the_embedding_is_entrywise(self):
         model = self.model()

@@ -49,13 +49,15 @@ def ranking(rows: Rows, name: str) -> list[str]:
 
 
 def relation(mine: Rows, theirs: Rows, name: str) -> str:
-    """Whether all seeds of one are below all of the other, or above, or neither.
+    """Whether all seeds of one are below all of the other, or above, or neither; or how many of its runs diverged.
 
     >>> a, b, c = ([{"test": value} for value in pair] for pair in ((1.0, 2.0), (3.0, 4.0), (2.5, 3.5)))
     >>> relation(a, b, "test"), relation(b, a, "test"), relation(b, c, "test")
     ('lower', 'higher', 'within the spread of the seeds')
     """
     ours, others = column(mine, name), column(theirs, name)
+    if failed := int(np.sum(~np.isfinite(ours.astype(float)))):
+        return f"diverged in {failed} of {len(ours)} runs"
     if ours.max() < others.min():
         return "lower"
     return "higher" if ours.min() > others.max() else "within the spread of the seeds"

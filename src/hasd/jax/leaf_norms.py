@@ -88,9 +88,9 @@ def measure_leaves(
     pairs = [(gradients, directions)] if one_norm else [([g], [d]) for g, d in zip(gradients, directions, strict=True)]
     shape = () if one_norm else (len(pairs),)
     dual = jnp.stack([rule.dual_norm(*pair).astype(dtype) for pair in pairs]).reshape(shape)
-    dual = jnp.maximum(dual, math.sqrt(jnp.finfo(dtype).tiny))  # its inverse is far from overflow
+    away_from_zero = jnp.maximum(dual, float(jnp.finfo(dtype).tiny) ** 0.8)  # its inverse is far from overflow
     if rule.p == 2.0:
-        return Measures(dual)
+        return Measures(away_from_zero)
     euclidean = jnp.stack([norm(part, 2.0).astype(dtype) for part, _ in pairs]).reshape(shape)
-    there = euclidean > 0.0
-    return Measures(dual, jnp.where(there, dual / jnp.where(there, euclidean, 1.0), jnp.nan))
+    there = (euclidean > 0.0) & (dual > 0.0)
+    return Measures(away_from_zero, jnp.where(there, dual / jnp.where(there, euclidean, 1.0), jnp.nan))

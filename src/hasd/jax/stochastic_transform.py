@@ -95,7 +95,7 @@ def stochastic_hasd(
         Equinox.  The other axes are joined.
     weight_decay : float or array
         Decoupled: all points are multiplied by 1 - learning_rate * weight_decay at each step.  A product beyond 1 is
-        refused where both numbers are known.
+        refused where both numbers are known; elsewhere the factor is then 0.
 
     Returns
     -------
@@ -177,7 +177,7 @@ def _step_uncoupled(
         state = state._replace(m=work.scatter(state.m, m))
     directions, measures = _measure(rule, work, g, needs_dual_norm(rule.norm.p, rule.unit))
     factor = step_factor(rate, rule.norm.p, _count(rule, work), measures.dual_norm, rule.unit)
-    shrink = 1.0 - rate * jnp.asarray(rule.weight_decay, rate.dtype)
+    shrink = _shrinkage(rule, rate)
     both = enumerate(zip(work.points, directions, strict=True))
     return [_pick(shrink, i, x) * x - _pick(factor, i, x) * d for i, (x, d) in both], state
 
@@ -196,7 +196,7 @@ def _step_coupled(
     step = first_or_later_step(old, L, measures.gain, dual_exponent(p) - 1.0, floor, jnp.where, jnp.sqrt, jnp.minimum)
     factor = step_factor(least, p, n, measures.dual_norm, unit)
     pull = step.weight * gradient_factor(p, n, measures.dual_norm, unit)
-    shrink = 1.0 - rate * jnp.asarray(rule.weight_decay, rate.dtype)
+    shrink = _shrinkage(rule, rate)
     new: tuple[Leaves, Leaves, Leaves] = ([], [], [])
     kept = zip(work.points, work.gather(state.x), work.gather(state.v), strict=True)
     for i, (points, g, d) in enumerate(zip(kept, work.gradients, directions, strict=True)):
@@ -207,6 +207,11 @@ def _step_coupled(
     numbers = zip(known, step.coupling, strict=True)
     coupling = Coupling(*(jnp.where(moves, was.at[places].set(is_now), was) for was, is_now in numbers))
     return y, state._replace(coupling=coupling, x=work.scatter(state.x, x), v=work.scatter(state.v, v))
+
+
+def _shrinkage(rule: StepRule, rate: Scalar) -> Scalar:
+    """1 - lr * weight_decay, and 0 at least: decay never turns a sign."""
+    return jnp.maximum(1.0 - rate * jnp.asarray(rule.weight_decay, rate.dtype), 0.0)
 
 
 def _move(

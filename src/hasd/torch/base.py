@@ -20,6 +20,15 @@ class Chunk(NamedTuple):
     points: Tensors  # their values, to be written into; complex ones as real and imaginary parts
     gradients: Tensors  # in the type to compute in; negative with maximize
 
+    def points_to_compute_with(self) -> Tensors:
+        """The values in the type to compute in: themselves, or copies where their type is coarser."""
+        return [point.to(g.dtype) for point, g in zip(self.points, self.gradients, strict=True)]
+
+    def write(self, points: Tensors) -> None:
+        """Round what was computed to the values' own type, where it is another one."""
+        if points[0] is not self.points[0]:
+            torch._foreach_copy_(self.points, points)
+
 
 class TrainingOptimizer(torch.optim.Optimizer):
     """An optimizer for dense gradients that are there when `step` is called.
@@ -70,6 +79,9 @@ class TrainingOptimizer(torch.optim.Optimizer):
 
     def _check_step(self, group: dict[str, Any]) -> None:
         """Refuse a step of a group, before any group is stepped."""
+        lr, decay = group["lr"], group["weight_decay"]
+        if not torch.is_tensor(lr) and lr * decay > 1.0:
+            raise ValueError(f"lr * weight_decay must not exceed 1, got {lr!r} * {decay!r}")
 
     def _step_group(self, group: dict[str, Any], chunks: list[Chunk]) -> None:
         """Step the parameters of a group that have a gradient, which may be none."""

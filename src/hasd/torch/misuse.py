@@ -1,8 +1,8 @@
 """Whether a closure is a convex function of the parameters: what `hasd.torch.HASD` certifies depends on it.
 
-The same point is evaluated twice now and then: in the 2nd, 4th, 8th, 16th, ... step, and where cuts contradict values.
-The value of an earlier step is compared with one of this step, so that a batch that changes from step to step shows as
-well as one that changes from call to call.
+A point of the step before is evaluated again now and then: in the 2nd, 4th, 8th, 16th, ... step, and where cuts
+contradict values.  So a batch that changes from step to step shows as well as one that changes from call to call.  It
+is evaluated twice, because every other call may have the same batch.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ def is_due(step: int) -> bool:
     return step > 1 and step & (step - 1) == 0
 
 
-def find_noise(before: Evaluation, now: float, eps: float, bend: float) -> str:
+def find_noise(before: Evaluation, now: float, eps: float) -> str:
     """What to say where a value differs from the one before at the same point; nothing where rounding may explain it.
 
-    Sums that several threads add in changing order differ by rounding.  The root of eps, relative to
-    what a value is made of (`hasd._math.doubt`), is far more than that.
+    Sums that several threads add in changing order differ by rounding.  The root of eps, relative to the sizes of the
+    values and of <g, x>, is far more than that.  The curvature that was seen is not asked, as noise makes it large.
 
     >>> import numpy as np
     >>> e = Evaluation(np.ones(2), 1.0, np.ones(2))
-    >>> find_noise(e, 1.0 + 1e-12, eps=2.0**-52, bend=0.0), find_noise(e, 1.5, 2.0**-52, 0.0)[:25]
+    >>> find_noise(e, 1.0 + 1e-12, eps=2.0**-52), find_noise(e, 1.5, 2.0**-52)[:25]
     ('', 'the closure returned 1.5 ')
     """
     if not math.isfinite(now):
         return ""
-    sizes = abs(before.f) + abs(now) + before.norm2 * before.size + bend * before.size**2
+    sizes = abs(before.f) + abs(now) + before.norm2 * before.size
     allowed = math.sqrt(max(eps, before.eps)) * sizes
     return "" if abs(now - before.f) <= allowed else NOISY.format(now=now, before=before.f)
 

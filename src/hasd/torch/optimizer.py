@@ -48,9 +48,10 @@ class HASD(torch.optim.Optimizer):
     iterate; the first step calls it at the start too, and a step is repeated if the loss is not finite or L is much too
     small.  Other methods call it once to a few times.  The gradients are cleared before each call.  The loss must be a
     function of the parameters alone, without minibatches or dropout.  When `step` returns, the parameters hold the
-    iterate x, not y.  If you change them between steps, or add a group, the method starts anew from the new parameters.
+    iterate x, not y.  If you change them between steps, add a group, or change ``weight_decay`` or ``mu``, the method
+    starts anew from the new parameters.
 
-    In the 2nd, 4th, 8th, 16th, ... step a point of the step before is evaluated once more.  If its value has changed,
+    In the 2nd, 4th, 8th, 16th, ... step a point of the step before is evaluated twice more.  If its value has changed,
     a warning names `StochasticHASD`, and nothing is certified from then on; nor is it where values contradict
     convexity.  `note` then says why.
 
@@ -152,8 +153,8 @@ class HASD(torch.optim.Optimizer):
             )
         flat = Flat(self._parameters())
         x = flat.gather()
-        decays = [float(group["weight_decay"]) for group in self.param_groups for _ in group["params"]]
-        function = ClosureFunction(flat, closure, self._shared_setting("maximize"), decays)
+        maximize, _, *decays = self._terms()
+        function = ClosureFunction(flat, closure, bool(maximize), decays)
         source = BlackBox(function, jac=True)
         run = self._unpack()
         if run is not None and not flat.holds(run[0].x):  # the parameters have been changed since
@@ -164,13 +165,14 @@ class HASD(torch.optim.Optimizer):
             state, why = self._advance(oracle, x, old)
             if function.first is None:
                 source.value(x)
-            note = self.note or self._find_misuse(oracle, best, old, state, function.first)
+            note, noisy = self._find_misuse(oracle, best, old, state, function.first)
         except BaseException:
             flat.scatter(x)
             raise
         flat.scatter(x if state is None else state.x)
         steps = self._kept.get("steps", 0) + 1
-        kept: dict[str, Any] = {"nfev": self.nfev + source.nfev, "status": why, "steps": steps, "note": note}
+        kept: dict[str, Any] = {"nfev": self.nfev + source.nfev, "status": why, "steps": steps}
+        kept |= {"note": note, "noisy": noisy, "terms": self._terms()}
         if state is not None:
             kept |= self._pack((state, oracle.best, oracle.lowest, oracle.bend))
         self.state[KEY] = kept
@@ -197,20 +199,29 @@ class HASD(torch.optim.Optimizer):
 
     def _find_misuse(
         self, oracle: Oracle, best: Evaluation | None, old: State | None, new: State | None, loss: Any
-    ) -> str:
-        """What shows that the closure is no convex function of the parameters; a noisy one is warned of."""
-        if old is None or new is None or new is old:
-            return ""
+    ) -> tuple[str, bool]:
+        """Why the closure is no convex function of the parameters, and whether it is noisy, which a warning says.
+
+        Noise is looked for after a contradiction to convexity as well, as it may be the reason.
+        """
+        if self._kept.get("noisy") or old is None or new is None:
+            return self.note, self._kept.get("noisy", False)
         kinds = {p.dtype for p in self._parameters()} | ({loss.dtype} if torch.is_tensor(loss) else set())
-        step, bend, coarse = self._kept.get("steps", 0) + 1, oracle.bend.largest, kinds & set(COARSE)
-        violation = "" if coarse else find_nonconvexity(best, old.at, new.at, step, bend)
-        if not violation and not is_due(step):
-            return ""
-        eps = max(torch.finfo(kind).eps for kind in kinds if kind.is_floating_point or kind.is_complex)
-        noise = find_noise(old.at, oracle.source.value(old.at.x), eps, bend)
-        if noise:
-            warnings.warn(noise, RuntimeWarning, stacklevel=5)
-        return noise or violation
+        step, violation = self._kept.get("steps", 0) + 1, ""
+        if not (self.note or new is old or kinds & set(COARSE)):
+            violation = find_nonconvexity(best, old.at, new.at, step, oracle.bend.largest)
+        if violation or is_due(step):
+            eps = max(torch.finfo(kind).eps for kind in kinds if kind.is_floating_point or kind.is_complex)
+            for _ in range(2):
+                if noise := find_noise(old.at, oracle.source.value(old.at.x), eps):
+                    warnings.warn(noise, RuntimeWarning, stacklevel=5)
+                    return noise, True
+        return self.note or violation, False
+
+    def _terms(self) -> list[float]:
+        """What is added to the loss or known of it, on which all that a run keeps depends."""
+        decays = [float(group["weight_decay"]) for group in self.param_groups for _ in group["params"]]
+        return [float(self._shared_setting("maximize")), float(self._shared_setting("mu")), *decays]
 
     def _problem(self, oracle: Oracle, rate: float) -> Problem:
         """The loss with its decay, which adds to mu and to L."""
@@ -250,8 +261,8 @@ class HASD(torch.optim.Optimizer):
         }
 
     def _unpack(self) -> Kept | None:
-        """The run as the last step left it; None where that left none."""
-        if "tree" not in self._kept:
+        """The run as the last step left it; None where that left none, or was about another function."""
+        if "tree" not in self._kept or self._kept.get("terms") != self._terms():
             return None
         small, device = set(self._kept["small"]), self._parameters()[0].device
         arrays = [to_numpy(a) if i in small else a.to(device) for i, a in enumerate(self._kept["arrays"])]
@@ -287,7 +298,7 @@ class HASD(torch.optim.Optimizer):
         """A certified lower bound on the minimum (with ``maximize``, an upper bound on the maximum).
 
         ``radius`` is an l_2 bound on the distance to a minimiser from the point where the method started, or started
-        anew because the parameters were changed.  It may be None if mu > 0.  Nothing is certified if parameters are
+        anew because something was changed.  It may be None if mu > 0.  Nothing is certified if parameters are
         float16 or bfloat16, because the loss is then known at rounded points only, or if there is a `note`.
         """
         sign = -1.0 if self._shared_setting("maximize") else 1.0

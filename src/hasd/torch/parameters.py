@@ -9,6 +9,10 @@ import torch
 
 TABLES = (torch.nn.Embedding, torch.nn.EmbeddingBag)
 """Modules whose weights are tables: each row stands for itself, and no vector is multiplied by the matrix."""
+NORMS = (torch.nn.LayerNorm, torch.nn.GroupNorm, torch.nn.RMSNorm, torch.nn.modules.batchnorm._NormBase)
+"""Modules whose gains and biases multiply entry by entry, whatever their shapes."""
+TRANSPOSED = torch.nn.modules.conv._ConvTransposeNd
+"""Convolutions whose first axis is that of the inputs."""
 
 
 def parameter_groups(
@@ -20,9 +24,10 @@ def parameter_groups(
 ) -> list[dict[str, Any]]:
     """Groups for `StochasticHASD`: spectral steps for the matrices of a model, l_inf steps for everything else.
 
-    Matrices are the parameters of two or more axes that are no embeddings; a convolution counts as the matrix of its
-    output channels.  Vectors, scalars, embeddings and complex tensors are the others.  A parameter that several modules
-    share is an embedding if one of them is one.  Parameters that need no gradient are left out.
+    Matrices are the parameters of which two or more axes are longer than 1; a convolution counts as the matrix of its
+    output channels.  The others are vectors, scalars, complex tensors, embeddings, gains and biases of norms, and
+    transposed convolutions, whose first axis is not that of the outputs.  A parameter that several modules share is an
+    embedding if one of them is one.  Parameters that need no gradient are left out.
 
     Parameters
     ----------
@@ -54,9 +59,10 @@ def parameter_groups(
     for prefix in prefixes:
         if not any(_is_below(name, prefix) for name, _ in model.named_parameters(remove_duplicate=False)):
             raise ValueError(f"entrywise names {prefix!r}, but the model has no parameter or module of that name")
-    alone = {id(table) for module in model.modules() if isinstance(module, TABLES) for table in module.parameters()}
+    entries = (*TABLES, *NORMS, TRANSPOSED)
+    alone = {id(q) for module in model.modules() if isinstance(module, entries) for q in module.parameters()}
     for name, parameter in model.named_parameters(remove_duplicate=False):
-        if any(_is_below(name, prefix) for prefix in prefixes) or parameter.dim() < 2 or parameter.is_complex():
+        if any(_is_below(name, prefix) for prefix in prefixes) or _is_vector(parameter) or parameter.is_complex():
             alone.add(id(parameter))
     learnt = [parameter for parameter in named.values() if parameter.requires_grad]
     groups = [
@@ -64,6 +70,11 @@ def parameter_groups(
         {"params": [q for q in learnt if id(q) in alone], "geometry": "lp", **(others or {})},
     ]
     return [group for group in groups if group["params"]]
+
+
+def _is_vector(parameter: torch.Tensor) -> bool:
+    """Whether at most one axis is longer than 1."""
+    return sum(length > 1 for length in parameter.shape) < 2
 
 
 def _is_below(name: str, prefix: str) -> bool:

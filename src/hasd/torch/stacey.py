@@ -91,7 +91,7 @@ class Stacey(TrainingOptimizer):
 
     def _step_group(self, group: dict[str, Any], chunks: list[Chunk]) -> None:
         for chunk in chunks:
-            w = [point.to(g.dtype) for point, g in zip(chunk.points, chunk.gradients, strict=True)]
+            w = chunk.points_to_compute_with()
             for key, value in zip(chunk.keys, w, strict=True):
                 if "z" not in self.state[key]:
                     self.state[key]["z"] = value.clone()
@@ -99,8 +99,7 @@ class Stacey(TrainingOptimizer):
             z = [self.state[key]["z"] for key in chunk.keys]
             _move_second(z, c, group)
             _move(w, c, z, group)
-            if w[0] is not chunk.points[0]:  # their type is coarser than the one that is computed in
-                torch._foreach_copy_(chunk.points, w)
+            chunk.write(w)
 
 
 def _move_second(z: Tensors, c: Tensors, group: dict[str, Any]) -> None:

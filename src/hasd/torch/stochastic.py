@@ -130,11 +130,9 @@ class StochasticHASD(TrainingOptimizer):
                 )
 
     def _check_step(self, group: dict[str, Any]) -> None:
+        super()._check_step(group)
         if group["coupling"] is not None and not group["training"]:
             raise RuntimeError("the parameters hold x since eval() was called: call train() before step()")
-        lr, decay = group["lr"], group["weight_decay"]
-        if not torch.is_tensor(lr) and lr * decay > 1.0:
-            raise ValueError(f"lr * weight_decay must not exceed 1, got {lr!r} * {decay!r}")
 
     def _step_group(self, group: dict[str, Any], chunks: list[Chunk]) -> None:
         if chunks and group["coupling"] is None:
@@ -173,9 +171,11 @@ class StochasticHASD(TrainingOptimizer):
             measured = measure(norm, averages, one_norm, with_gain=False)
         factor = step_factor(rate_of(group), norm.p, _count(norm, chunks, one_norm), measured.dual_norm, unit)
         for chunk, c, directions in zip(chunks, averages, measured.kept, strict=True):
+            points = chunk.points_to_compute_with()
             if shrink is not None:
-                torch._foreach_mul_(chunk.points, shrink)
-            subtract(chunk.points, directions or norm.directions(c), pick(factor, chunk.numbers))
+                torch._foreach_mul_(points, shrink)
+            subtract(points, directions or norm.directions(c), pick(factor, chunk.numbers))
+            chunk.write(points)
 
     def _step_coupled(self, group: dict[str, Any], chunks: list[Chunk]) -> None:
         """One step of `hasd._math.minibatch`."""
@@ -209,7 +209,7 @@ class StochasticHASD(TrainingOptimizer):
         """The new x, v and y; factors are those of the steepest step, of x, of v and of y."""
         factor, mix, pull, share = factors
         x, v = ([self.state[key][name] for key in chunk.keys] for name in ("x", "v"))
-        y = [point.to(iterate.dtype) for point, iterate in zip(chunk.points, x, strict=True)]
+        y = chunk.points_to_compute_with()
         if shrink is not None:
             torch._foreach_mul_([*x, *v, *y], shrink)
         subtract(y, directions, factor)
@@ -217,8 +217,7 @@ class StochasticHASD(TrainingOptimizer):
         subtract(v, chunk.gradients, pull)
         torch._foreach_copy_(y, x)
         interpolate(y, v, share)
-        if y[0] is not chunk.points[0]:  # their type is coarser than the one that is computed in
-            torch._foreach_copy_(chunk.points, y)
+        chunk.write(y)
 
     def _coupling(self, group: dict[str, Any], chunks: list[Chunk], one_norm: bool) -> Coupling:
         """A and c as the last step left them, and 0 where there was none; new parameters get their x and v."""

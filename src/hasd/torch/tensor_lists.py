@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any, NamedTuple, Protocol
 
 import torch
@@ -76,19 +77,36 @@ def measure(norm: Directions, lists: Sequence[Tensors], one_norm: bool, with_gai
     if norm.p == 2.0:
         return Measured([None] * len(lists), _away_from_zero(_euclidean(lists, one_norm)))
     kept: list[Tensors | None] = []
-    products: Tensors = []
+    norms: Tensors = []
     for gradients in lists:
         directions = norm.directions(gradients)
-        products += [torch.dot(g.reshape(-1), d.reshape(-1)) for g, d in zip(gradients, directions, strict=True)]
+        norms += _dual_norms(norm.p, gradients, directions)
         # those of one tensor are made again while it is in the cache; memory for those of many costs more than signs
         kept.append(directions if norm.is_costly or len(gradients) > 1 else None)
-    total = join_numbers(products).sum() if one_norm else join_numbers(products)
-    dual = total if norm.p == math.inf else total ** (1.0 / dual_exponent(norm.p))
+    dual = join_numbers(norms)
+    if one_norm:
+        dual = dual.sum() if norm.p == math.inf else _join_norms(dual, dual_exponent(norm.p))
     if not with_gain:
         return Measured(kept, _away_from_zero(dual))
     euclidean = _euclidean(lists, one_norm)
     gain = torch.where((euclidean > 0.0) & (dual > 0.0), dual / euclidean, math.nan)
     return Measured(kept, _away_from_zero(dual), gain)
+
+
+def _dual_norms(p: float, gradients: Tensors, directions: Tensors) -> Tensors:
+    """<g, d(g)>^{1/p*} for each tensor; where p < inf, <g, d> could overflow or vanish, and g is divided by max|g|."""
+    pairs = [(g.reshape(-1), d.reshape(-1)) for g, d in zip(gradients, directions, strict=True)]
+    if p == math.inf:
+        return [torch.dot(g, d) for g, d in pairs]
+    power = 1.0 / dual_exponent(p)
+    tops = [_away_from_zero(torch.linalg.vector_norm(g, math.inf)) if g.numel() else g.new_ones(()) for g, _ in pairs]
+    return [(torch.dot(g / top, d) ** power) * top**power for (g, d), top in zip(pairs, tops, strict=True)]
+
+
+def _join_norms(norms: torch.Tensor, q: float) -> torch.Tensor:
+    """The l_q norm of all from those of the parts, in float64 where the device has it."""
+    wide = norms if norms.device.type == "mps" else norms.to(torch.float64)
+    return torch.linalg.vector_norm(wide, q).to(norms.dtype)
 
 
 def _away_from_zero(dual: torch.Tensor) -> torch.Tensor:
@@ -115,15 +133,16 @@ def _widest(tensors: Tensors) -> torch.dtype:
 
 
 def split_alike(tensors: Tensors, foreach: bool | None) -> list[list[int]]:
-    """Which tensors are worked on together: those of one device and type, or each alone.
+    """Which tensors are worked on together: neighbours of one device and type, or each alone.
 
-    On a CPU one after the other is faster, because what is computed for one stays in the cache.
+    On a CPU one after the other is faster, because what is computed for one stays in the cache.  The order is kept, so
+    that sums over all of them have the same bits either way.
     """
     together = any(tensor.device.type != "cpu" for tensor in tensors) if foreach is None else foreach
-    alike: dict[object, list[int]] = {}
-    for i, tensor in enumerate(tensors):
-        alike.setdefault((tensor.device, tensor.dtype) if together else i, []).append(i)
-    return list(alike.values())
+    if not together:
+        return [[i] for i in range(len(tensors))]
+    runs = groupby(range(len(tensors)), key=lambda i: (tensors[i].device, tensors[i].dtype))
+    return [list(run) for _, run in runs]
 
 
 def working_type(tensor: torch.Tensor) -> torch.dtype:
