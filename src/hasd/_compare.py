@@ -210,7 +210,8 @@ def compare(
         the budget is what ends a run; without one each method runs until its own tolerance.
     **common
         Settings of `minimize` for every method.  Of these, SciPy's methods take ``args``, ``jac``, ``maxiter``,
-        ``time_limit``, and ``tol`` and ``gtol`` in SciPy's sense; the others are not for them.  Further settings in
+        ``time_limit``, and in SciPy's sense ``tol`` and, where they have it (CG, BFGS, L-BFGS-B, TNC), ``gtol``; the
+        others are not for them, except that x0 may have the shape that ``p`` has.  Further settings in
         the dictionary of a SciPy method are its options in SciPy, such as ``maxcor``.
 
     Returns
@@ -252,7 +253,11 @@ def _own_settings(methods: Any) -> dict[Any, dict[str, Any]]:
     if isinstance(methods, str | Method):
         methods = [methods]
     if not isinstance(methods, Mapping):
-        methods = {one if isinstance(one, str) else getattr(one, "name", repr(one)): one for one in methods}
+        labels = [one if isinstance(one, str) else getattr(one, "name", repr(one)) for one in methods]
+        for label in labels:
+            if labels.count(label) > 1:
+                raise ValueError(f"two of the methods are called {label!r}: give a mapping from labels to methods")
+        methods = dict(zip(labels, methods, strict=True))
     own = {
         label: {"method": "auto", **given} if isinstance(given, Mapping) else {"method": given}
         for label, given in methods.items()

@@ -21,6 +21,8 @@ from ._run.status import Status, Stop
 
 SCIPY_METHODS = ("CG", "BFGS", "Newton-CG", "L-BFGS-B", "TNC", "SLSQP")
 """Those of ``scipy.optimize.minimize`` that use gradients and need no Hessian; they are run without bounds."""
+WITH_GTOL = ("CG", "BFGS", "L-BFGS-B", "TNC")
+"""Those that have an option of that name."""
 LIMITS = {"L-BFGS-B": ("maxiter", "maxfun"), "TNC": ("maxfun",)}
 """What their own limits are called, where not ``maxiter`` alone."""
 NO_LIMIT = 2**31 - 1
@@ -77,6 +79,7 @@ def minimize_by_scipy(
     *,
     args: Any = (),
     jac: Any = None,
+    p: Any = None,
     tol: float | None = None,
     gtol: float | None = None,
     maxiter: int | None = None,
@@ -86,14 +89,16 @@ def minimize_by_scipy(
 ) -> Result:
     """Run one of `SCIPY_METHODS` as ``scipy.optimize.minimize`` does; the options and tolerances are those of SciPy.
 
-    The limits are those of `hasd.minimize`.  At a limit, x is the best point that was evaluated; otherwise it is
-    SciPy's answer, with SciPy's message.  ``success`` says that SciPy reports success for a tolerance above 0.
+    The limits are those of `hasd.minimize`, and so is p, of which only the shape counts: x0 may have it.  At a limit, x
+    is the best point that was evaluated; otherwise it is SciPy's answer, with SciPy's message.  ``success`` says that
+    SciPy reports success for a tolerance above 0.
     """
-    start = inputs.start(x0)
-    oracle = Oracle(inputs.source(fun, jac, args, start))
+    layout = inputs.layout(x0, p)
+    start = inputs.start(x0, layout)
+    oracle = Oracle(inputs.source(fun, jac, args, start, layout=layout))
     most, oracle.maxfun, seconds = inputs.limits(maxiter, maxfun, time_limit)
     oracle.deadline = time.perf_counter() + seconds
-    options |= {} if gtol is None else {"gtol": gtol}
+    options |= {} if gtol is None or method not in WITH_GTOL else {"gtol": gtol}
     watch = _Watch(oracle, start, most)
     unlimited = dict.fromkeys(LIMITS.get(method, ("maxiter",)), NO_LIMIT)
     try:
@@ -116,7 +121,9 @@ def minimize_by_scipy(
         has_tolerance = tol is None or tol > 0.0 or any(name.endswith("tol") for name in options)
         converged = e.finite and found.success and (has_tolerance or e.norm2 == 0.0)
         status = Status.CONVERGED if converged else Status.PRECISION if e.finite else Status.NONFINITE
-    return _result(watch, e, method=method, seconds=seconds, status=status, message=message)
+    res = _result(watch, e, method=method, seconds=seconds, status=status, message=message)
+    res.update(x=layout.restore(res.x), jac=layout.restore(res.jac))
+    return res
 
 
 def _result(watch: _Watch, e: Evaluation, *, status: Status, **told: Any) -> Result:

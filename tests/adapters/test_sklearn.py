@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -214,13 +215,30 @@ def test_power_two_is_least_squares(data):
 
 @every_model
 def test_a_column_far_from_zero_is_fitted_with_a_certificate(Model):
-    """A year: without centring it and the ones are one direction; mutation: no centring (no certificate to tol)."""
+    """A year: without centring it and the ones are one direction; mutation: no centring (no certificate to 1e-6).
+
+    The intercept is so large that its rounding, at most 6e-8, counts.
+    """
     rng = np.random.default_rng(5)
     year = 1e9 + rng.uniform(0, 50, (60, 1))
     y = 0.5 * (year[:, 0] - 1e9) + rng.uniform(-1, 1, 60)
     model = Model().fit(year, y)
     assert model.coef_[0] == pytest.approx(0.5, abs=0.05)
-    assert model.gap_ <= 1e-8 * model.value_
+    assert model.gap_ <= 1e-5 * model.value_
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e4, 1e8, 1e12])
+def test_the_gap_bounds_that_of_the_returned_model(offset):
+    """In fractions.  Mutation: nothing is charged for the rounding of the intercept."""
+    rng = np.random.default_rng(1)
+    X, y = offset + rng.standard_normal((40, 3)), rng.standard_normal(40)
+    model = MinimaxRegressor().fit(X, y)
+    w, c = [Fraction(value) for value in model.coef_.tolist()], Fraction(model.intercept_)
+    rows = zip(X.tolist(), y.tolist(), strict=True)
+    errors = [abs(sum(a * Fraction(v) for a, v in zip(w, row, strict=True)) + c - Fraction(v)) for row, v in rows]
+    centred = chebyshev(np.column_stack((X - X.mean(axis=0), np.ones(40))), y)
+    assert 0 < max(errors) - Fraction(centred.lower) <= Fraction(model.gap_)
+    assert model.gap_ <= 1e-14 * (1.0 + offset) * 1e3
 
 
 @every_model

@@ -217,6 +217,19 @@ def test_a_C_that_is_not_positive_and_finite_is_refused(C):
         LogisticClassifier(C=C).fit(*data(2)[:2])
 
 
+@pytest.mark.parametrize("weight", [-5.0, float("nan"), float("inf")])
+def test_a_class_weight_that_is_no_weight_is_refused_by_name(weight):
+    X, y, _ = data(3)
+    with pytest.raises(ValueError, match=r"^class_weight\[1\] must be"):
+        LogisticClassifier(class_weight={0: 1.0, 1: weight, 2: 1.0}).fit(X, y)
+
+
+def test_fit_intercept_must_be_true_or_false():
+    X, y, _ = data(2)
+    with pytest.raises(TypeError, match="fit_intercept must be True or False, got 'no'"):
+        LogisticClassifier(fit_intercept="no").fit(X, y)
+
+
 def test_the_classifier_works_in_pipelines_and_grid_searches():
     X, y, _ = data(4)
     search = GridSearchCV(

@@ -125,3 +125,13 @@ def test_nonconvexity_is_remembered_across_a_checkpoint(tmp_path):
 def test_affine_objectives_are_convex_by_construction():
     res = hasd.minimize(LeastSquares(A, RIGHT), np.ones(6), tol=0.0)
     assert "convex" not in res.message
+
+
+def test_numbers_that_overflow_are_no_contradiction():
+    """float32, and steps of an L far too small: a cut that is inf above a value proves nothing."""
+    H = np.diag(np.linspace(1.0, 600.0, 6)).astype(np.float32)
+    x0 = np.ones(6, dtype=np.float32)
+    with np.errstate(all="ignore"):
+        f = lambda x: (0.5 * float(x @ H @ x), H @ x)  # noqa: E731
+        res = hasd.minimize(f, x0, jac=True, method="hasd-paper", p=2.0, L=0.3, maxiter=50)
+    assert "inf above" not in res.message

@@ -304,3 +304,11 @@ def test_products_of_a_subclass_are_not_written_out_as_those_of_its_base():
     assert objectives.Logistic(A, y).has_hessian and objectives.Multinomial(A, [0, 1, 2]).has_hessian
     assert not Doubled(A, y).has_hessian
     assert hasd.minimize(Doubled(A, y, ridge=0.1), np.zeros(3)).method != "hasd-newton"
+
+
+@pytest.mark.parametrize("size", [1e155, 1e200, 1e300])
+def test_a_hessian_that_overflows_ends_neither_in_an_error_nor_above_the_start(size):
+    """Mutation: the step from the same point is tried again for ever."""
+    f = objectives.LogSumExp(size * np.random.default_rng(0).standard_normal((20, 3)), ridge=1.0)
+    res = hasd.minimize(f, np.zeros(3))
+    assert res.method == "hasd-newton" and res.fun <= f(np.zeros(3))

@@ -141,6 +141,26 @@ def test_no_x_is_below_the_weighted_bound(family, relative):
             assert float(least - Fraction(res.lower)) <= 1e-9 * float(least), seed
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_gap_counts_from_the_true_value(weighted):
+    """In fractions: terms that cancel make the computed value wrong in its tenth digit.
+
+    Mutation: the gap is the computed value less the lower bound.
+    """
+    rng, violated = np.random.default_rng(0), 0
+    for _ in range(40):
+        A, b = rng.standard_normal((8, 3)) * [1e-3, 1.0, 1e3], 100.0 * rng.standard_normal(8)
+        w = 10.0 ** rng.integers(-6, 7, 8) if weighted else np.ones(8)
+        res = hasd.chebyshev(A, b, weights=w if weighted else None)
+        x = [Fraction(value) for value in res.x.tolist()]
+        rows = zip(A.tolist(), b.tolist(), w.tolist(), strict=True)
+        residuals = [(v, sum(Fraction(a) * c for a, c in zip(row, x, strict=True)) - Fraction(t)) for row, t, v in rows]
+        true = max(Fraction(v) * abs(r) for v, r in residuals)
+        assert res.success and true - Fraction(res.lower) <= Fraction(res.gap)
+        violated += true > Fraction(res.fun)
+    assert violated > 0
+
+
 def test_mutation_rows_times_rounded_weights_pass_the_minimum():
     """The bound of the fit to fl(w a), fl(w b) is one for these numbers, and not for the weights, A and b given."""
     passed = 0

@@ -116,10 +116,24 @@ def test_one_row_and_many_rows_can_be_checked():
 
 def test_the_report_says_what_was_checked_and_what_is_not_declared():
     report = check_loss(Rising())
-    assert report.checked == ("the arrays", "the slope", "convexity", "extreme points", "the smoothness constant")
-    assert report.not_declared == ("the second derivative", "the conjugate", "the rounding errors", "the lower bound")
-    assert str(report).startswith("checked: the arrays, the slope") and "not declared: the second" in str(report)
+    assert report.checked == ("the arrays", "the slope", "convexity", "extreme points")
+    left_out = "the second derivative", "the conjugate", "the rounding errors", "the lower bound"
+    assert report.not_declared == ("the smoothness constant", *left_out)
+    assert str(report).startswith("checked: the arrays, the slope") and "not declared: the smooth" in str(report)
     assert check_loss(SquareLoss()).not_declared == ()
+
+
+@pytest.mark.parametrize(
+    ("loss", "error", "said"),
+    [
+        (SquareLoss, TypeError, r"^loss must be an object, got the class SquareLoss: write SquareLoss\(...\)$"),
+        (lambda z: z, TypeError, "^loss must be a hasd.objectives.Loss, or have its methods; function has no value"),
+        (LogisticLoss(np.ones(4)), ValueError, r"^LogisticLoss failed at a z of length 7 \(a loss that holds data"),
+    ],
+)
+def test_what_is_no_loss_or_has_other_data_is_refused_by_name(loss, error, said):
+    with pytest.raises(error, match=said):
+        check_loss(loss)
 
 
 class WrongSign(SquareLoss):

@@ -252,3 +252,29 @@ def test_a_run_that_met_a_contradiction_refutes_bounds_under_the_same_assumption
     assert both.results["long"].certificate.withdrawn and not both.results["short"].certificate.withdrawn
     assert both.results["short"].lower > -math.inf == both.lower
     assert "the function is not convex" in repr(both)
+
+
+def test_a_start_of_the_norms_shape_is_taken_by_scipys_methods_too():
+    target = np.arange(6.0).reshape(2, 3)
+
+    def f(X):
+        return 0.5 * float(np.sum((X - target) ** 2)), X - target
+
+    norm = hasd.Schatten(math.inf, (2, 3))
+    both = hasd.compare(f, np.zeros((2, 3)), ["hasd", "L-BFGS-B"], jac=True, p=norm)
+    for res in both.results.values():
+        assert res.x.shape == res.jac.shape == (2, 3)
+        np.testing.assert_allclose(res.x, target, atol=1e-4)
+
+
+def test_a_gradient_tolerance_goes_to_those_that_have_one():
+    """SciPy would warn of the others, and warnings are errors here."""
+    compared = hasd.compare(lambda x: (float(x @ x), 2.0 * x), np.ones(3), SCIPY_METHODS, jac=True, gtol=1e-8)
+    assert all(res.success for res in compared.results.values())
+
+
+def test_two_methods_of_one_name_are_refused():
+    two = [hasd.methods.make("hasd-paper", {"search": search}, hasd.minimize) for search in ("warm", "bisect")]
+    for methods in (two, ["agd", "agd"]):
+        with pytest.raises(ValueError, match="give a mapping from labels to methods"):
+            hasd.compare(lambda x: (float(x @ x), 2.0 * x), np.ones(3), methods, jac=True)

@@ -7,6 +7,7 @@ minimised all the same, but nothing is proved about it any more.
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 from .._math.evaluation import Evaluation
@@ -48,8 +49,8 @@ def _find_violation(old: Seen, new: Seen, bend: float) -> str:
     rise = e.f - other.f
     forward, explained = dot(other.g, away) - rise, doubt + other.dg(bend) * distance
     backward, also = rise - dot(e.g, away), doubt + e.dg(bend) * distance
-    if not (forward > explained or backward > also):
-        return ""
+    if not (forward > explained or backward > also) or math.inf in (forward, backward):
+        return ""  # numbers that overflowed say nothing
     above, at, where = forward, old.iteration, new.iteration
     if backward - also > forward - explained:
         above, explained, at, where = backward, also, new.iteration, old.iteration

@@ -214,6 +214,8 @@ def _make_model(problem: Problem, state: NewtonState, softness: float) -> Model:
     H = images.hessian(point)
     H.flat[:: len(H) + 1] += ridge
     largest = float(H.diagonal().max(initial=0.0))
+    if not math.isfinite(largest):  # its entries overflow: steps go along the gradient, and pairs of steps help them
+        return Model(images, softness, point, e, NO_PAIRS, e.g / -(e.norm2 or 1.0), math.inf)
     top = largest / e.norm2 if e.norm2 > 0.0 else math.inf  # a softer f may be at its minimum
     pairs = Pairs.on(factorise(H, state.damping * e.norm2))
     if pairs.factor is not None:

@@ -9,11 +9,12 @@ import numpy.typing as npt
 
 from .._checks import whole_number
 from . import _loss_promises as promises
-from ._loss import has_curvature
+from ._loss import has_curvature, has_its_own, refuse_what_is_no_loss
 from ._loss_probe import Probe
 from ._operators import as_data, quiet
 
 OPTIONAL = {
+    "smoothness": "the smoothness constant",
     "expand": "the second derivative",
     "conjugate": "the conjugate",
     "doubt": "the rounding errors",
@@ -79,6 +80,7 @@ def check_loss(loss: Any, z: npt.ArrayLike | None = None, *, rows: int = 7, seed
     ...     print(str(error).partition(":")[0])
     Wrong.value_and_slope must return the derivative of its value
     """
+    refuse_what_is_no_loss(loss)
     size = int(whole_number("rows", rows, least=1, finite=True))
     given = None if z is None else as_data(z, None, "z")
     rng = np.random.default_rng(int(whole_number("seed", seed, least=0, finite=True)))
@@ -88,15 +90,25 @@ def check_loss(loss: Any, z: npt.ArrayLike | None = None, *, rows: int = 7, seed
         "the slope": promises.check_slope,
         "convexity": promises.check_convexity,
         "extreme points": promises.check_extremes,
-        "the smoothness constant": promises.check_smoothness,
     }
     own = {
+        "smoothness": promises.check_smoothness if has_its_own(loss, "smoothness") else None,
         "expand": promises.check_curvature if has_curvature(loss) else None,
         "conjugate": promises.check_conjugate if getattr(loss, "conjugate", None) else None,
         "doubt": promises.check_doubt if getattr(loss, "doubt", None) else None,
         "bounded_below": promises.check_lower_bound if getattr(loss, "bounded_below", False) else None,
     }
+    _try_first(loss, probe)
     checks |= {OPTIONAL[name]: check for name, check in own.items() if check is not None}
     for check in checks.values():
         check(probe)
     return LossReport(tuple(checks), tuple(OPTIONAL[name] for name, check in own.items() if check is None))
+
+
+def _try_first(loss: Any, probe: Probe) -> None:
+    """Ask the loss once; where it raises an error, name the length of z, which may be the reason."""
+    try:
+        loss.value_and_slope(probe.points[0].copy())
+    except (ValueError, IndexError) as error:
+        hint = "a loss that holds data, such as labels, needs rows= as many as it has"
+        raise ValueError(f"{type(loss).__name__} failed at a z of length {probe.rows} ({hint}): {error}") from error

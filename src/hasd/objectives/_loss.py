@@ -146,10 +146,10 @@ def has_curvature(loss: Any) -> bool:
     >>> has_curvature(Quartic())
     False
     """
-    return _has_its_own(loss, "expand")
+    return has_its_own(loss, "expand")
 
 
-def _has_its_own(loss: Any, name: str) -> bool:
+def has_its_own(loss: Any, name: str) -> bool:
     """Whether a loss has a method of this name that is not the one of `Loss`."""
     found = getattr(loss, name, None)
     return found is not None and getattr(found, "__func__", found) is not getattr(Loss, name)
@@ -163,5 +163,5 @@ def refuse_what_is_no_loss(loss: Any) -> None:
     name = type(loss).__name__
     if missing:
         raise TypeError(f"loss must be a hasd.objectives.Loss, or have its methods; {name} has no {', '.join(missing)}")
-    if not (_has_its_own(loss, "value_and_slope") or has_curvature(loss)):
+    if not (has_its_own(loss, "value_and_slope") or has_curvature(loss)):
         raise TypeError(f"loss must define expand(z), or value_and_slope(z) at least; {name} has neither")

@@ -10,12 +10,12 @@ Guarantee.  `lower` <= min f for the numbers A and b are, all rounding charged, 
             `multipliers` on the rows `active` are u to float64, u itself has twice the digits, and what it leaves of
             A^T u is charged with how far from 0 a best x can be.  Weights, too, are taken as the numbers they are: the
             proof never multiplies an entry by one, and `relative=True` also charges the rounding of 1/|b_i|.
-            `fun` is max w|Ax - b| as computed over all rows: rounding there is not charged, and where it takes `fun`
-            below the minimum `lower` goes with it.  No answer
-            is worse than the least squares it began with, or any point after.  The exchange ends: idle rows are let go
-            only after a program whose value has risen.  Columns that depend on others to rounding get 0 where A is
-            dense; `lower` ignores those that u is orthogonal to but for the last digits of A: the message then says
-            how many columns it is for.
+            `fun` is max w|Ax - b| as computed over all rows; `gap` counts from the true value, which is computed with
+            twice the digits on the rows that decide it, rounding charged on the others.  Where rounding takes `fun`
+            below the minimum, `lower` goes with it.  No answer is worse than the least squares it began with, or any
+            point after.  The exchange ends: idle rows are let go only after a program whose value has risen.  Columns
+            that depend on others to rounding get 0 where A is dense; `lower` ignores those that u is orthogonal to but
+            for the last digits of A: the message then says how many columns it is for.
 Reference.  Cheney (1966), chapter 2, for the exchange; Barrodale & Phillips (1975) for the linear program.
 
 >>> import numpy as np
@@ -39,6 +39,7 @@ import numpy.typing as npt
 
 from .. import _inputs as inputs
 from .._math.arrays import to_host
+from .._math.doubt import roundings
 from .._minimize import minimize
 from .._run.report import Result
 from .._run.status import Status
@@ -46,8 +47,8 @@ from ..objectives import SymmetricSoftmax
 from ..objectives._operators import Matrix, Vector, as_data, quiet
 from . import _programs as programs
 from ._coordinates import Coordinates
-from ._matrices import as_entries, largest_in_columns, magnitude, power_of_two, scale_columns
-from ._multipliers import MinimaxBound
+from ._matrices import as_dense, as_entries, largest_in_columns, magnitude, power_of_two, scale_columns
+from ._multipliers import UP, MinimaxBound, image
 from ._session import Session
 from ._weights import counted_rows, row_weights, with_all_rows
 
@@ -76,6 +77,8 @@ RISE = 1e-9
 """A program's value has risen only where it is higher by more than this part."""
 STALLS = 1
 """How often a vertex is tried again where the centre of the solutions adds no rows."""
+SHARP = 64
+"""So many rows, beside twice as many as the rank, have their residuals computed with twice the digits at the end."""
 ROUNDS = 200
 """Linear programs at most, unless the caller says otherwise."""
 
@@ -134,7 +137,24 @@ class Exchange:
 
     def roundings(self) -> Vector:
         """What each residual times its weight may be off by, from the sizes of its own terms.  A pass over A."""
-        return 8.0 * 2.0**-52 * self.coordinates.weights_of() * magnitude(self.coordinates.A, self.x, self.b)
+        unit = max(8.0, roundings(self.coordinates.A.shape[1]) + 2.0) * 2.0**-52
+        return unit * self.coordinates.weights_of() * magnitude(self.coordinates.A, self.x, self.b)
+
+    def sharp_value(self) -> float:
+        """No less than the true value at x, and than the computed one.
+
+        Residuals are computed with twice the digits on the rows that decide it; on the others rounding is charged.
+        """
+        A, off = self.coordinates.A, self.roundings()
+        most = np.abs(self.r) + off
+        top = programs.largest_rows(most, 2 * self.coordinates.rank + SHARP)
+        columns = np.vstack((as_dense(A[top]).T, self.b[top]))
+        residual, error = image(columns, np.append(self.x, -1.0), np.zeros(len(columns)))
+        values, w = np.abs(residual), self.coordinates.weights_of(top)
+        highest = float((UP * w * (values + error)).max())
+        if not math.isfinite(highest):  # an overflow in the parts of the products
+            return float(most.max())
+        return max(self.upper, highest, float(np.delete(most, top).max(initial=0.0)))
 
     @property
     def closed_to_rounding(self) -> bool:
@@ -348,10 +368,14 @@ def _result(search: Exchange) -> Result:
     order = np.argsort(certificate.active, kind="stable")
     active, counted = certificate.active[order], certificate.columns_counted
     rank = np.count_nonzero(counted < search.coordinates.rank)
+    fun, lower = search.upper, search.lower
+    gap = search.sharp_value() - lower
+    if session.status is Status.GAP and lower > 0.0 and gap > max(search.tol, LOOSE) * fun:
+        session.status = Status.PRECISION
     message = "Exact fit: the residuals are no larger than rounding errors." if search.exact else session.message
-    if session.status is Status.GAP and search.lower > 0.0 and not search.met:
-        message = f"Converged: the gap of {search.gap:.2g} is no larger than the rounding errors of Ax."
-    if 0 < counted.size < d and search.lower > 0.0:
+    if session.status is Status.GAP and lower > 0.0 and gap > search.tol * fun:
+        message = f"Converged: the gap of {gap:.2g} is no larger than the rounding errors of Ax."
+    if 0 < counted.size < d and lower > 0.0:
         message += f" {counted.size} of the {d} columns of A are independent up to rounding; "
         message += "the lower bound holds for combinations of these."
     if rank < counted.size:
@@ -359,8 +383,9 @@ def _result(search: Exchange) -> Result:
         message += f" {counted.size - rank} of the {d} columns of A {depend}."
     return session.result(
         x=search.answer(),
-        fun=search.upper,
-        lower=search.lower,
+        fun=fun,
+        lower=lower,
+        gap=gap,
         active=active,
         signs=np.sign(search.r[active]),
         multipliers=certificate.weights[order],

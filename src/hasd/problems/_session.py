@@ -104,7 +104,7 @@ class Session:
         status, seconds = self.status, time.perf_counter() - self.began
         ended = {"success": status.success, "status": status.code, "message": self.message}
         spent = {"nit": self.nit, "nfev": nprod, "nprod": nprod, "seconds": seconds, "trace": trace}
-        res = Result(fun=fun, lower=lower, gap=fun - lower, **(ended | spent | fields))
+        res = Result(fun=fun, lower=lower, **({"gap": fun - lower} | ended | spent | fields))
         self.bar.end(status, self.nit, describe(fun, res.gap))
         if self.disp:
             print(summary(res))

@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import _check_sample_weight
 
 from .._math.arrays import refuse_masked
+from .._math.doubt import EPS, roundings
 
 Array = npt.NDArray[Any]
 
@@ -22,6 +23,17 @@ class SparseEstimator(BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+
+def score_rounding(X: Array, coef: Array, centre: Array, intercept: Any) -> tuple[float, float]:
+    """What rounding may move the scores of a model by that was fitted to X, the data less the centre of the columns.
+
+    First what moves the scores of all rows together: coef @ centre is rounded, and subtracted from the intercepts.
+    Then what moves each by itself: the entries of X were rounded.
+    """
+    unit = (roundings(centre.size) + 2.0) * EPS
+    far = np.max(np.abs(coef) @ np.abs(centre) + np.abs(intercept))
+    return unit * float(far), EPS * float(np.max(np.abs(coef) @ np.abs(X).max(axis=0)))
 
 
 def check_weights(sample_weight: Any, X: Any) -> Array:

@@ -34,7 +34,7 @@ from .._run.report import Result
 from ..problems._chebyshev import chebyshev
 from ..problems._lp_fit import lp_fit
 from ..problems._weights import as_weights, relative_weights
-from ._linear import Array, SparseEstimator, check_weights
+from ._linear import Array, SparseEstimator, check_weights, score_rounding
 
 
 class _Linear(RegressorMixin, SparseEstimator):
@@ -57,13 +57,15 @@ class _Linear(RegressorMixin, SparseEstimator):
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=(np.float64, np.float32), y_numeric=True)
         return X, np.asarray(y, dtype=np.float64)
 
-    def _solve(self, solver: Callable[..., Result], X: Any, y: Array, weights: Array | None) -> Result:
-        """The fit by a solver, and the attributes that follow from it."""
+    def _solve(self, solver: Callable[..., Result], X: Any, y: Array, weights: Array | None, of_ones: float) -> Result:
+        """The fit by a solver, and the attributes that follow from it; of_ones: the value of errors that are all 1."""
         A, centre = _design(X, self.fit_intercept)
         result = solver(A, y, weights=weights, gap_rtol=self.gap_rtol)
         self.coef_ = result.x[: centre.size]
         self.intercept_ = float(result.x[-1] - centre @ self.coef_) if self.fit_intercept else 0.0
         self.n_iter_, self.value_, self.gap_ = int(result.nit), float(result.fun), float(result.gap)
+        if centre.any():  # the proof is about columns that were rounded, and an intercept that was not
+            self.gap_ += 2.0 * of_ones * sum(score_rounding(A[:, :-1], self.coef_, centre, result.x[-1]))
         if not result.success:
             short = f"within {self.gap_:.3g} of the best fit, which is not what gap_rtol asks for: {result.message}"
             warnings.warn(f"{type(self).__name__} is {short}", ConvergenceWarning, stacklevel=3)
@@ -126,7 +128,8 @@ class MinimaxRegressor(_Linear):
             raise ValueError("give error_weight or relative=True, not both: relative errors have the weights 1/|y_i|")
         if self.relative:
             weights = relative_weights(y, "y")
-        self.support_ = np.sort(self._solve(chebyshev, X, y, weights).active)
+        of_ones = 1.0 if weights is None else float(weights.max())
+        self.support_ = np.sort(self._solve(chebyshev, X, y, weights, of_ones).active)
         return self
 
 
@@ -182,9 +185,10 @@ class LpRegressor(_Linear):
             there = weights > 0.0
             X, y, weights = X[there], y[there], weights[there]
         if power == math.inf:
-            self._solve(chebyshev, X, y, None)
+            self._solve(chebyshev, X, y, None, 1.0)
         else:
-            self._solve(partial(lp_fit, power=power), X, y, weights)
+            of_ones = float(len(y) if weights is None else weights.sum()) ** (1.0 / power)
+            self._solve(partial(lp_fit, power=power), X, y, weights, of_ones)
         return self
 
 
