@@ -99,8 +99,16 @@ def _dual_norms(p: float, gradients: Tensors, directions: Tensors) -> Tensors:
     if p == math.inf:
         return [torch.dot(g, d) for g, d in pairs]
     power = 1.0 / dual_exponent(p)
-    tops = [_away_from_zero(torch.linalg.vector_norm(g, math.inf)) if g.numel() else g.new_ones(()) for g, _ in pairs]
+    tops = [_away_from_zero(_largest_size(g)) for g, _ in pairs]
     return [(torch.dot(g / top, d) ** power) * top**power for (g, d), top in zip(pairs, tops, strict=True)]
+
+
+def _largest_size(g: torch.Tensor) -> torch.Tensor:
+    """max|g|, 0 without entries: several times faster than the maximum norm of `torch.linalg`."""
+    if g.numel() == 0:
+        return g.new_zeros(())
+    low, high = torch.aminmax(g)
+    return torch.maximum(high, -low)
 
 
 def _join_norms(norms: torch.Tensor, q: float) -> torch.Tensor:
