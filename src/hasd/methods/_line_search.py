@@ -22,8 +22,8 @@ LOOKS = 30
 """Points looked at along a direction before it is given up."""
 EAGER, LEAP = 10, 2.0**9
 """While f falls, EAGER looks go four times as far each, and later ones LEAP times as far: 1e60 in all.  While it does
-not fall, EAGER looks go a tenth as far or more, and later ones LEAP, LEAP^2, LEAP^4, ... times less: no length is too
-small to be found."""
+not fall, EAGER looks go a tenth as far or more, and later ones, where f is more than doubled, LEAP, LEAP^2, LEAP^4, ...
+times less: no length is too small to be found."""
 
 
 class Look(NamedTuple):
@@ -190,7 +190,8 @@ def _point_between(low: Look, high: Look, trials: int) -> float:
 
     What is seen so far away says nothing of where f falls, so the mean is that of the exponents.
     """
-    if trials > EAGER and low.t == 0.0:
+    is_far = not high.f - low.f <= abs(low.f)  # also where it is NaN; near the minimum f may seem to rise by rounding
+    if trials > EAGER and low.t == 0.0 and is_far:
         return max(high.t * LEAP ** -(2.0 ** (trials - EAGER - 1)), sys.float_info.min)
     if 0.0 < low.t < high.t / (2.0 * LEAP):
         return math.sqrt(low.t) * math.sqrt(high.t)
