@@ -135,7 +135,7 @@ class Exchange:
         """Whether bound and value are close enough."""
         return self.gap <= self.tol * self.upper
 
-    def roundings(self) -> Vector:
+    def residual_doubts(self) -> Vector:
         """What each residual times its weight may be off by, from the sizes of its own terms.  A pass over A."""
         unit = max(8.0, roundings(self.coordinates.A.shape[1]) + 2.0) * 2.0**-52
         return unit * self.coordinates.weights_of() * magnitude(self.coordinates.A, self.x, self.b)
@@ -145,7 +145,7 @@ class Exchange:
 
         Residuals are computed with twice the digits on the rows that decide it; on the others rounding is charged.
         """
-        A, off = self.coordinates.A, self.roundings()
+        A, off = self.coordinates.A, self.residual_doubts()
         most = np.abs(self.r) + off
         top = programs.largest_rows(most, 2 * self.coordinates.rank + SHARP)
         columns = np.vstack((as_dense(A[top]).T, self.b[top]))
@@ -159,7 +159,7 @@ class Exchange:
     @property
     def closed_to_rounding(self) -> bool:
         """Whether the gap is small, and no more than what the largest residual may be off by."""
-        return self.gap <= LOOSE * self.upper and self.gap <= float(self.roundings()[np.argmax(np.abs(self.r))])
+        return self.gap <= LOOSE * self.upper and self.gap <= float(self.residual_doubts()[np.argmax(np.abs(self.r))])
 
 
 @quiet
@@ -258,7 +258,7 @@ def _fit(search: Exchange) -> Status:
     if search.upper > at_zero[top]:  # rows of very different lengths: x = 0 is better
         search.look(np.zeros(rank))
     search.note()
-    if search.upper <= 1e-3 * at_zero[top] and np.all(np.abs(search.r) <= search.roundings()):
+    if search.upper <= 1e-3 * at_zero[top] and np.all(np.abs(search.r) <= search.residual_doubts()):
         search.exact = True
         return Status.GAP
     if rank > 0:
