@@ -175,6 +175,19 @@ def test_what_his_code_raises_reaches_him():
         assert np.geterr() == STRICT
 
 
+def test_our_objectives_are_quiet_inside_his_code():
+    """His function has his settings again, and what it calls of ours ignores them again."""
+    huge = objectives.Power(1e200 * np.eye(2), np.ones(2), q=6.0)
+
+    def fun(x: np.ndarray) -> tuple[float, np.ndarray]:
+        assert huge.value_and_grad(np.ones(2))[0] == np.inf
+        assert np.geterr() == STRICT
+        return runs.bowl(x)
+
+    with np.errstate(**STRICT):
+        assert hasd.minimize(fun, np.zeros(4), jac=True, maxiter=5).nit > 0
+
+
 def test_each_thread_keeps_its_own_floating_point_errors():
     def task(kind: str) -> str:
         with np.errstate(all=kind):

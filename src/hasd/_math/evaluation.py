@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from .arrays import Array, largest_size, resolution, total
+from .arrays import Array, largest_size, resolution
 from .doubt import CERTAIN, Doubt, Sizes
 from .geometry import norm2
 
 
 def is_finite(x: Array) -> bool:
-    """Whether all entries are finite.  The sum is looked at first, the entries only where the sum is not finite."""
-    return math.isfinite(total(x)) or math.isfinite(largest_size(x))
+    """Whether all entries are finite."""
+    return math.isfinite(largest_size(x))
 
 
 @dataclass(frozen=True)
@@ -40,9 +40,9 @@ class Evaluation:
     @cached_property
     def finite(self) -> bool:
         """Whether point, value and gradient are free of NaN and inf."""
-        # The norm is needed anyway.  It may overflow where no entry does: then the entries are looked at.
-        seen = math.isfinite(self.f) and (math.isfinite(self.norm2) or math.isfinite(largest_size(self.g)))
-        return seen and is_finite(self.x)
+        # The norms are needed anyway.  They may overflow where no entry does: then the entries are looked at.
+        seen = math.isfinite(self.f) and (math.isfinite(self.norm2) or is_finite(self.g))
+        return seen and (math.isfinite(self.size) or is_finite(self.x))
 
     @cached_property
     def norm2(self) -> float:

@@ -49,6 +49,8 @@ class Bounds:
     withdrawn: str = ""  # why nothing is certified after all
     is_nonconvex: bool = False  # whether that is because cuts lay above values, and not a constant of the user's
     assumed: str = ""  # what the estimates of the method assume beside that, in words; they then need no radius
+    proved: tuple[float, float] = (-math.inf, -math.inf)  # by the certificate and by the cut, for the curvature below
+    charged_for: float = math.nan  # the curvature that `proved` and `near` are charged for; NaN: none yet
     kept: ClassVar[tuple[str, ...]] = (  # what a checkpoint holds
         "upper",
         "x",
@@ -68,8 +70,13 @@ class Bounds:
         restore_fields(self, known)
         self.convexity = self.convexity if watched else None
         if self.can_certify:
-            self.lower = max(proof.lower(self.radius, self.bend) for proof in (self.certificate, self.cut))
-            self.near = self.nearest.gap(self.radius, self.bend)
+            self._charge(self.bend)
+            self.lower = max(self.proved)
+
+    def _charge(self, bend: float) -> None:
+        """Charge the proofs so far for the curvature that is known now."""
+        self.proved = self.certificate.lower(self.radius, bend), self.cut.lower(self.radius, bend)
+        self.near, self.charged_for = self.nearest.gap(self.radius, bend), bend
 
     @property
     def can_certify(self) -> bool:
@@ -118,15 +125,16 @@ class Bounds:
         radius, estimate = self.radius, state.bound
         cut = cut_at(at, None if radius is None else state.origin, self.mu)
         # Both the proofs so far and the new ones are charged for the curvature that is known now.
-        proved, near = self.certificate.lower(radius, bend), self.nearest.gap(radius, bend)
-        cut_proved, gap = self.cut.lower(radius, bend), cut.gap(radius, bend)
+        if bend != self.charged_for:
+            self._charge(bend)
+        proved, cut_proved = self.proved
         if (lower := estimate.lower(radius, bend)) > proved:
             self.certificate, proved = estimate, lower
         if (lower := cut.lower(radius, bend)) > cut_proved:
             self.cut, cut_proved = cut, lower
-        if gap < near:
-            self.nearest, self.near_x = cut, at.x
-        self.lower, self.near = max(proved, cut_proved), min(near, gap)
+        if (gap := cut.gap(radius, bend)) < self.near:
+            self.nearest, self.near_x, self.near = cut, at.x, gap
+        self.proved, self.lower = (proved, cut_proved), max(proved, cut_proved)
         if self.lower > self._upper or self.near < 0.0:
             self.withdraw(max(self.lower, self.upper - self.near), self.upper)
 

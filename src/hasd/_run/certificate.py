@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from .._math.doubt import CERTAIN, EPS, Doubt, roundings, smallest_number
 from .._math.estimate import EstimateBound
@@ -11,8 +12,7 @@ from .._math.evaluation import Evaluation
 from .._math.geometry import Array, dot, norm2
 
 
-@dataclass(frozen=True)
-class Cut:
+class Cut(NamedTuple):
     """The scalars of the cut at one point that a lower bound needs."""
 
     f: float  # f(x)
@@ -27,7 +27,7 @@ class Cut:
     @property
     def exact(self) -> Cut:
         """The same cut without what rounding may have done to it."""
-        return replace(self, doubt=CERTAIN, unit=0.0)
+        return self._replace(doubt=CERTAIN, unit=0.0)
 
     def value_doubt(self, bend: float = 0.0) -> float:
         """What f may be off by, for the curvature that the run has seen."""

@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
 from .._math.evaluation import Evaluation
+from ..objectives._operators import float_settings
 from .problem import Method, Problem
 from .record import Run, State
 from .status import Status, Stop
@@ -27,7 +26,7 @@ def states(problem: Problem, method: Method, start: Evaluation | State) -> Itera
 
 def first_state(problem: Problem, method: Method, start: Evaluation) -> State:
     """The state at t = 0."""
-    with np.errstate(all="ignore"):  # inf and NaN are checked for where they matter
+    with float_settings():  # inf and NaN are checked for where they matter
         return replace(method.init(problem, start), method=method.name)
 
 
@@ -36,7 +35,7 @@ def next_state(problem: Problem, method: Method, state: State) -> State:
     if state.grad_norm == 0.0:
         raise Stop(Status.CONVERGED)
     try:
-        with np.errstate(all="ignore"):
+        with float_settings():
             return method.step(problem, state)
     except Stop as stop:
         if stop.status is Status.UNBOUNDED and problem.bounded_below:  # the objective is known to be bounded below

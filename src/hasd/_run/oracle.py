@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 
 from .._math.arrays import Array
 from .._math.evaluation import NO_BEND, Bend, Evaluation, is_finite
+from .._math.geometry import norm2
 from .sources import Source, refuse_late
 from .status import Status, Stop
 
@@ -95,7 +96,9 @@ class Oracle:
     def evaluation(self, x: Array, f: float, g: Array, image: float | None = None) -> Evaluation:
         """The function at x, with the precision it was computed in and what it may be off by."""
         e = Evaluation(x, f, g, self.source.precision)
-        e.__dict__["doubt"] = self.source.doubt(e, image)  # set last: the doubt uses the norms that e caches
+        known = e.__dict__
+        known["norm2"], known["size"] = norm2(g), norm2(x)  # cached properties that every doubt asks for
+        known["doubt"] = self.source.doubt(e, image)
         if image is not None:  # a method made it from an operator's images
             self.see(e)
         return e

@@ -13,6 +13,7 @@ import numpy as np
 from .._math.arrays import Array, convert_like, copy_of, namespace, resolution, to_numpy
 from .._math.doubt import Doubt, Sizes, doubt_of_differences, doubt_of_function
 from .._math.evaluation import Evaluation, sizes_of
+from ..objectives._operators import float_settings
 from .capabilities import traits_of_objective
 from .layout import VECTOR, Layout
 from .returned import as_array, as_gradient, as_scalar
@@ -127,7 +128,7 @@ class BlackBox(CountingSource):
         if self.jac is True:
             return self.value_and_grad(x)[0]
         self.nfev += 1
-        with np.errstate(**self.errstate):
+        with float_settings(self.errstate):
             return as_scalar(self.fun(self._argument(x), *self.args))
 
     def value_and_grad(self, x: Array, deadline: float = math.inf) -> tuple[float, Array]:
@@ -135,7 +136,7 @@ class BlackBox(CountingSource):
         if self.jac is True:
             self.nfev += 1
             self.njev += 1
-            with np.errstate(**self.errstate):
+            with float_settings(self.errstate):
                 pair = self.fun(self._argument(x), *self.args)
             try:
                 f, g = pair
@@ -148,7 +149,7 @@ class BlackBox(CountingSource):
             self.njev += 1  # not where the deadline broke it off
             return f, g
         self.njev += 1
-        with np.errstate(**self.errstate):
+        with float_settings(self.errstate):
             g = self.jac(self._argument(x), *self.args)
         return f, self._gradient(g, x)
 
@@ -171,7 +172,7 @@ class BlackBox(CountingSource):
         # each variable moved by a step, as x's precision rounds it
         moved = to_numpy(convert_like(start + _step(np.abs(start), resolution(x)), x)).astype(np.float64)
         slopes = np.empty_like(start)
-        with np.errstate(all="ignore"):  # inf - inf near a pole gives a NaN slope, and the trial is rejected
+        with float_settings():  # inf - inf near a pole gives a NaN slope, and the trial is rejected
             for i in range(start.size):
                 refuse_late(deadline)
                 y = start.copy()

@@ -92,11 +92,11 @@ class Pairs:
             if store is None or store.used != end or end + 2 > store.room:  # full, or appended to by another version
                 store, end = ColumnStore(3 * min(memory, max(2 * k, ROOM)) + 2, len(s)), 2 * k
                 store.array.T[:end] = self.rows[-end:] if k else 0.0
-            new = store.array.T[end : end + 2]
-            new[0], new[1] = s, other
-            new /= np.array([[size / unit], [scale]])
+            rows = store.array.T
+            np.divide(s, size / unit, out=rows[end], dtype=np.float64)
+            np.divide(other, scale, out=rows[end + 1], dtype=np.float64)
             end = store.used = end + 2
-            rows = store.array.T[end - 2 * k - 2 : end]
+            rows = rows[end - 2 * k - 2 : end]
         newest = rows[-1, :] if self.factor is None else convert_like(y / size, rows)
         products = to_numpy(rows @ newest).reshape(k + 1, 2).T
         inner = np.zeros((2, k + 1, k + 1))

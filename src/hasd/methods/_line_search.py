@@ -71,7 +71,7 @@ class Ray:
     point: Point  # phi expanded at z
     image: Image  # A d
     bowl: tuple[float, float, float]  # <x, x>, <x, d> and <d, d>, each times the ridge
-    flat: ClassVar[float] = 0.3
+    flat: float = 0.3
     is_newton: ClassVar[bool] = True
 
     def look(self, t: float) -> Look:
@@ -89,15 +89,22 @@ class Ray:
 class ImageLine(Ray):
     """One product for the direction, a pass over n for every look, one product for the gradient at the end."""
 
-    flat = 0.5
     is_newton = False
 
-    def __init__(self, problem: Problem, e: Evaluation, d: Array, point: Point, images: Images | None = None):
+    def __init__(
+        self,
+        problem: Problem,
+        e: Evaluation,
+        d: Array,
+        point: Point,
+        images: Images | None = None,
+        flat: float = 0.5,
+    ):
         """The line from e, whose image the point is; images: those of a softer loss, if that is searched."""
         images, mu = images or problem.objective.images(), problem.objective.ridge
         bowl = (mu * dot(e.x, e.x), mu * dot(e.x, d), mu * dot(d, d)) if mu > 0.0 else (0.0, 0.0, 0.0)
         super().__init__(images, point, images.multiply(d), bowl)
-        self.problem, self.e, self.d = problem, e, d
+        self.problem, self.e, self.d, self.flat = problem, e, d, flat
 
     def first_length(self, slope: float) -> float:
         """Newton's step along the line; where the curvature may change, at most `FARTHER` times d."""

@@ -6,9 +6,9 @@ Algorithm.  d = -B_t grad f(x_t);  x_{t+1} = x_t + t d with Wolfe's conditions, 
             psi_{t+1} = psi_t + a [f(x_t) + <grad f(x_t), . - x_t> + (mu/2)||. - x_t||^2].
             B_t is the inverse of the Hessian A^T phi'' A + ridge I at an iterate, corrected by the pairs of the steps
             since then (`_curvature_pairs`).  A new Hessian is made when the steps since the last one have cost as much
-            as it does, by counted cost (`_costs`).  So a run is charged at most about twice what it would be if it
-            had known from the beginning whether Hessians pay: with few columns every step is Newton's, with many the
-            first steps are those of hasd-qn.
+            as it does, by counted cost (`_costs`); the first one at once, if it costs no more than a step.  So a run
+            is charged at most about twice what it would be if it had known from the beginning whether Hessians pay:
+            with few columns every step is Newton's, with many the first steps are those of hasd-qn.
 Sharp       A smoothed maximum phi_alpha(z) = alpha log sum_i exp(z_i/alpha) with a small alpha bends so sharply that no
 maxima.     Hessian is good for more than a short step.  So the run begins with a larger alpha, for which Newton's step
             moves the rows that count by no more than two alphas, and halves it after every such step.  Where the first
@@ -66,6 +66,9 @@ COVERED = 4.0
 """The square of the number of alphas by which a step may move the rows that count."""
 SOFTER, SHARPER, SOFTEST = 8.0, 2.0, 2.0**120
 """By what alpha is multiplied while the first step is too long, divided when a step was short enough; and the limit."""
+CLOSE = 0.1
+"""A step ends where the slope along it is this part of what it was, or less: with a Hessian, a look costs far less than
+the iterations that it saves."""
 SHORT, LONG = 0.2, 0.7
 """A step of less than SHORT of Newton's raises the damping, one of more than LONG lowers it."""
 REFRESH = 100
@@ -128,6 +131,7 @@ class HASDNewton(ImageMethod):
         images = problem.objective.images()
         softness = 1.0 if math.isinf(images.width) else math.nan
         own = {"point": images.at(start.x), "softness": softness, "best": start.f, "first": start.f}
+        own |= {"spent": Costs.of(problem.objective).step(1)}  # a Hessian that costs less than a step is made at once
         return NewtonState(**first_state(problem, start, problem.mu), **own)
 
     def step(self, problem: Problem, state: State) -> NewtonState:
@@ -139,7 +143,7 @@ class HASDNewton(ImageMethod):
             raise Stop(Status.UNBOUNDED)
         costs = Costs.of(problem.objective)
         model = _choose_model(problem, state, costs)
-        line = ImageLine(problem, model.e, model.step, model.point, model.images)
+        line = ImageLine(problem, model.e, model.step, model.point, model.images, CLOSE)
         slope = model.slope
         faint = partial(_faint_slope, problem, state, model.step)
         look, trials = wolfe(line, model.e.f, slope, line.first_length(slope), state.at.eps, faint)
@@ -274,5 +278,7 @@ def _next_damping(state: NewtonState, model: Model, t: float) -> float:
 
 def _rows_that_count(point: Point) -> int | None:
     """Rows with curvature, as far as that can be told."""
-    diagonal = getattr(point.expansion, "diagonal", None)
+    places, diagonal = (getattr(point.expansion, name, None) for name in ("places", "diagonal"))
+    if places is not None:
+        return len(places)
     return int(np.count_nonzero(diagonal)) if type(diagonal) is np.ndarray else None

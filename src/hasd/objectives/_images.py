@@ -132,7 +132,7 @@ class Images(Protocol):
     @property
     def constant(self) -> bool:
         """Whether phi'' is the same everywhere: f is quadratic."""
-        return isinstance(self.objective.loss, SquareLoss)
+        return type(self.objective.loss) is SquareLoss  # a subclass may be another function
 
     @property
     def width(self) -> float:
@@ -240,7 +240,8 @@ class LocalImages(Images):
 
     def slopes(self, basis: Basis, point: Point) -> Small:
         """W^T phi'(z)."""
-        return basis.inner_products(point.expansion.slope)
+        slope, places = point.expansion.slope, point.expansion.places
+        return basis.inner_products(slope) if places is None else basis.columns[places].T @ slope[places]
 
     def bends(self, basis: Basis, point: Point) -> Small:
         """The Hessian of phi in the coordinates of the basis."""
@@ -281,11 +282,9 @@ class LocalImages(Images):
 def _bends_parts(W: Any, expansion: Expansion) -> tuple[Small, Small]:
     """W^T Diag(diagonal) W, and W^T rank_one, 0 where there is none."""
     diagonal, rank_one = expansion.diagonal, expansion.rank_one
-    if type(diagonal) is np.ndarray:
-        alive = np.flatnonzero(diagonal)
-        if 4 * alive.size < diagonal.size:  # softmax with a small alpha: few rows carry all the curvature
-            W, diagonal = W[alive], diagonal[alive]
-            rank_one = None if rank_one is None else rank_one[alive]
+    if expansion.places is not None:  # softmax with a small alpha: few rows carry all the curvature
+        W, diagonal = W[expansion.places], diagonal[expansion.places]
+        rank_one = None if rank_one is None else rank_one[expansion.places]
     H = weighted_gram(W, diagonal)
     return H, np.zeros(len(H)) if rank_one is None else to_numpy(apply(W.T, rank_one))
 

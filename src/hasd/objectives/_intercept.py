@@ -18,7 +18,7 @@ import math
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from .._math.arrays import extreme_entries, total
+from .._math.arrays import extreme_entries, total, vanishes
 from .._math.doubt import EPS
 from .._math.geometry import dot
 from ._images import Image, LocalImages, Point
@@ -65,7 +65,7 @@ class InterceptLoss(Loss):
 
         The best c for z = 0 is the logarithm of the odds of the labels, and where z moves by at most t, so does c.
         """
-        c, before = 0.0, math.inf
+        c, before = self.odds if vanishes(z) else 0.0, math.inf
         bracket: list[float] = []
         for _ in range(LOOKS):
             there = z + c if c != 0.0 else z

@@ -40,6 +40,7 @@ class Expansion(NamedTuple):
     diagonal: Vector
     rank_one: Vector | None = None
     scale: float = 1.0
+    places: Vector | None = None  # of the entries that are not 0 in all three vectors, if they are few and known
 
     @property
     def curvature(self) -> Curvature:
@@ -61,6 +62,7 @@ class ClassExpansion(NamedTuple):
     probabilities: Vector  # K x n
     shares: Vector  # of the rows
     inverse: Any = None  # of the curvature in the intercepts, K x K; None where there are none
+    places: None = None  # as in `Expansion`: here no entry is known to be 0
 
     def follow(self, direction: Vector) -> Vector:
         """The derivative of the best intercepts, where z moves along the direction."""

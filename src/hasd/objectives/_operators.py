@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
@@ -29,12 +30,39 @@ _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
 
+_IS_SILENT: ContextVar[bool] = ContextVar("hasd_is_silent", default=False)
+"""Whether our own settings are in force.  NumPy's are slow to ask for, and slower to set once more."""
+
+
+class float_settings:
+    """How NumPy treats overflow and the like inside a ``with``: silently, or as the caller of the library wants it."""
+
+    __slots__ = ("_silent", "_state", "_token")
+
+    def __init__(self, of_caller: dict[str, Any] | None = None):
+        """The caller's settings, for code of the caller's own; None: ours, under which overflow gives inf silently."""
+        self._silent = of_caller is None
+        self._state = np.errstate(all="ignore") if of_caller is None else np.errstate(**of_caller)
+
+    def __enter__(self) -> None:
+        """Set them for this thread and context alone."""
+        self._state.__enter__()
+        self._token = _IS_SILENT.set(self._silent)
+
+    def __exit__(self, *error: Any) -> None:
+        """Put back what was there."""
+        _IS_SILENT.reset(self._token)
+        self._state.__exit__(*error)
+
+
 def quiet(function: Callable[_P, _T]) -> Callable[_P, _T]:
     """Let overflow give inf without a warning, whatever ``np.seterr`` says; safe across threads."""
 
     @wraps(function)
     def silent(*args: _P.args, **kwargs: _P.kwargs) -> _T:
-        with np.errstate(all="ignore"):
+        if _IS_SILENT.get():
+            return function(*args, **kwargs)
+        with float_settings():
             return function(*args, **kwargs)
 
     return silent
@@ -118,6 +146,8 @@ def apply(A: Matrix, v: Vector) -> Vector:
     >>> apply(np.eye(2, dtype=np.float32), np.array([1.0, 2.0]))
     array([1., 2.])
     """
+    if type(A) is np.ndarray and type(v) is np.ndarray and A.dtype == v.dtype == np.float64:
+        return A @ v  # the common case, without looking further
     if is_foreign(A):
         xp = namespace(A)
         return xp.astype(A @ xp.astype(v, A.dtype, copy=False), xp.float64, copy=False)

@@ -12,10 +12,10 @@ from scipy.sparse.linalg import LinearOperator
 
 from .._math.arrays import Array, largest_entry, largest_size, namespace, total
 from .._math.doubt import EPS, Doubt, Sizes, roundings, smallest_number, underflow_loss
-from .._math.geometry import unit
+from .._math.geometry import SAFE_SINGLE, unit
 from ._operators import Matrix, Vector, is_sparse, quiet, row_blocks
 
-BLOCK = 2**14
+BLOCK = 2**16
 """Entries that are squared at a time: no temporary of the size of the data."""
 
 
@@ -31,9 +31,12 @@ class DataSizes(NamedTuple):
         """An upper bound on every entry of |A||x|."""
         return min(self.row * at.x, self.row1 * at.top)
 
-    def image_doubt(self, at: Sizes, precision: float, image: float | None = None) -> float:
-        """What an entry of Ax - b may be off by: made from x, or moved from an image that was off by `image`."""
-        far, product = self.largest_product(at), max(at.eps, precision)
+    def image_doubt(self, at: Sizes, precision: float, far: float, image: float | None = None) -> float:
+        """What an entry of Ax - b may be off by: made from x, or moved from an image that was off by `image`.
+
+        far: the largest product.
+        """
+        product = max(at.eps, precision)
         dz = product * roundings(self.terms) * far + 0.5 * EPS * (far + self.largest)
         dz += smallest_number(product) * (self.row1 + self.terms)  # underflow in x's entries and in products
         # A moved image has gone along directions whose images have errors of the same size.
@@ -77,11 +80,13 @@ class MatrixSizes:
         A = self.matrix
         if A is None:
             return 1.0, 1.0, math.inf
-        top = largest_size(A.data if is_sparse(A) else A)
-        if top == 0.0:
-            return 0.0, 0.0, 0.0
-        scale = unit(top)  # a power of two, so that squares neither overflow nor vanish
-        squares, sums = _row_sums(A, scale)
+        scale, (squares, sums) = 1.0, _row_sums(A)
+        if not SAFE_SINGLE < largest_entry(squares) < 1.0 / SAFE_SINGLE:
+            top = largest_size(A.data if is_sparse(A) else A)
+            if top == 0.0:
+                return 0.0, 0.0, 0.0
+            scale = unit(top)  # a power of two, so that squares neither overflow nor vanish
+            squares, sums = _row_sums(A, scale)
         return math.sqrt(largest_entry(squares)) / scale, largest_entry(sums) / scale, math.sqrt(total(squares)) / scale
 
     @cached_property
@@ -102,14 +107,15 @@ class MatrixSizes:
         return DataSizes(row, row1, self.terms, 0.0 if self.vector is None else largest_size(self.vector))
 
 
-def _row_sums(A: Matrix, scale: float) -> tuple[Array, Array]:
+def _row_sums(A: Matrix, scale: float = 1.0) -> tuple[Array, Array]:
     """||scale a_i||_2^2 and ||scale a_i||_1 for every row."""
     if is_sparse(A):
-        ones, sizes = np.ones(A.shape[1]), scale * abs(A)
+        ones, sizes = np.ones(A.shape[1]), abs(A) if scale == 1.0 else scale * abs(A)
         return sizes.power(2) @ ones, sizes @ ones
     xp, squares, sums = namespace(A), [], []
     for part in row_blocks(A.shape, BLOCK):
-        sizes = scale * xp.abs(A[part, :])
+        sizes = xp.abs(A[part, :])
+        sizes = sizes if scale == 1.0 else scale * sizes
         squares.append(xp.sum(sizes * sizes, axis=1))
         sums.append(xp.sum(sizes, axis=1))
     return xp.concat(squares), xp.concat(sums)

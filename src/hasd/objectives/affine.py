@@ -78,7 +78,8 @@ class AffineObjective(Objective):
         sizes = self.sizes()
         if sizes is None or not hasattr(self.loss, "doubt"):
             return None
-        dz = sizes.image_doubt(at, self.precision, image) + self._image_doubt(sizes.largest_product(at))
+        far = sizes.largest_product(at)
+        dz = sizes.image_doubt(at, self.precision, far, image) + self._image_doubt(far)
         return sizes.doubt(at, self.loss, self.rows or at.d, self.ridge, self.precision, dz)
 
     def _image_doubt(self, size: float) -> float:
@@ -201,6 +202,11 @@ class Affine(AffineObjective):
         """
         products, images = (next(c for c in type(self).__mro__ if n in c.__dict__) for n in ("forward", "images"))
         return super().has_hessian and issubclass(images, products)
+
+    @property
+    def matrix(self) -> Matrix | None:
+        """A; None for the identity."""
+        return self.A
 
     @property
     def model(self) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
+from functools import cached_property
 from typing import Any, Self
 
 import numpy.typing as npt
@@ -97,7 +98,7 @@ class Objective(ABC):
             return 1.0
         return matrix.nnz / matrix.shape[0] if is_sparse(matrix) else float(matrix.shape[1])
 
-    @property
+    @cached_property
     def precision(self) -> float:
         """The machine epsilon of products with the matrix: 2^-23 where it is float32."""
         matrix = self.matrix

@@ -70,7 +70,7 @@ class LogSumExpLoss(_Softmax):
         all_of_them = total(w)
         w /= all_of_them
         w = _spread(w, alive, z)
-        return Expansion(_from_total(top, all_of_them, self.alpha), w, w, w, 1.0 / self.alpha)
+        return Expansion(_from_total(top, all_of_them, self.alpha), w, w, w, 1.0 / self.alpha, alive)
 
     @quiet
     def conjugate(self, u: Vector) -> float:
@@ -121,7 +121,7 @@ class SymmetricSoftmaxLoss(_Softmax):
         odd *= e
         odd = _spread(namespace(odd).copysign(odd, sign), alive, z)
         value = _from_total(top, all_of_them, self.alpha)
-        return Expansion(value, odd, _spread(even, alive, z), odd, 1.0 / self.alpha)
+        return Expansion(value, odd, _spread(even, alive, z), odd, 1.0 / self.alpha, alive)
 
     @quiet
     def conjugate(self, u: Vector) -> float:
