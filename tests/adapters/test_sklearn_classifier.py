@@ -103,12 +103,12 @@ def test_gap_bounds_the_true_gap_with_intercept_and_weights(rtol, classes, inter
 
 @every_number_of_classes
 def test_a_curvature_that_f_does_not_have_makes_the_gap_false(classes, monkeypatch):
-    """The mutation that shows that the bound above can fail: the run is told of thirty times the ridge."""
+    """The mutation that shows that the bound above can fail: the run is told of two hundred times the ridge."""
     X, y, weights = data(classes)
     best = LogisticClassifier(C=2.0, gap_rtol=1e-12).fit(X, y, weights).value_
-    monkeypatch.setattr(classifier, "minimize", lambda f, *args, **kw: minimize(f, *args, **kw, mu=30.0 * f.ridge))
-    model = LogisticClassifier(C=2.0, gap_rtol=0.2).fit(X, y, weights)
-    assert model.value_ - model.gap_ > best * (1.0 + 1e-2)
+    monkeypatch.setattr(classifier, "minimize", lambda f, *args, **kw: minimize(f, *args, **kw, mu=200.0 * f.ridge))
+    model = LogisticClassifier(C=2.0, gap_rtol=0.5).fit(X, y, weights)
+    assert model.value_ - model.gap_ > best * (1.0 + 1e-3)
 
 
 def test_a_search_for_the_intercept_that_is_given_up_makes_the_gap_false(monkeypatch):
