@@ -31,7 +31,7 @@ def test_the_invariant_holds_at_every_iterate(known, p):
     for before, state in itertools.pairwise(states(known, "hasd-newton", 40, p=p)):
         if state.weight > weight:
             cuts.append((state.weight - weight, before.at.x, before.at.f, before.at.g))
-        f, g = known.f.value_and_grad(before.at.x)  # from x itself: the method's own are made from an image that it moves
+        f, g = known.f.value_and_grad(before.at.x)  # from x, not from a moved image
         assert abs(before.at.f - f) <= 2.0 * before.at.df()
         assert np.linalg.norm(before.at.g - g) <= 2.0 * before.at.doubt.true
         weight, best = state.weight, min(best, known.f(state.x))
