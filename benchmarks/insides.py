@@ -160,8 +160,9 @@ def least_seconds(function: Callable[[], Any], times: int) -> float:
     return least
 
 
-def exponent(rows: Sequence[Growth]) -> float:
-    """The power of nnz with which the seconds of an iteration grow, from the first row to the last."""
+def exponent(rows: Sequence[Growth], what: str = "seconds") -> float:
+    """The power of nnz with which the seconds of an iteration, or of a "product", grow from the first row to the last."""
     if len(rows) < 2:
         return math.nan
-    return math.log(rows[-1].seconds / rows[0].seconds) / math.log(rows[-1].nnz / rows[0].nnz)
+    first, last = (getattr(row, what) for row in (rows[0], rows[-1]))
+    return math.log(last / first) / math.log(rows[-1].nnz / rows[0].nnz)

@@ -191,8 +191,15 @@ def test_the_stopwatch_gives_every_second_to_one_part():
 
 
 def test_the_exponent_of_linear_growth_is_one():
-    rows = [insides.Growth(n, 2, 2 * n, 5, 1e-3 * n, 0.0) for n in (10, 40, 160)]
+    rows = [insides.Growth(n, 2, 2 * n, 5, 1e-3 * n, 1e-6 * n**1.5) for n in (10, 40, 160)]
     assert insides.exponent(rows) == pytest.approx(1.0) and math.isnan(insides.exponent([]))
+    assert insides.exponent(rows, "product") == pytest.approx(1.5)
+
+
+@pytest.mark.parametrize(("iteration", "product", "passed"), [(1.3, 1.5, True), (1.3, 1.0, False), (1.05, 1.0, True)])
+def test_growth_is_called_linear_where_it_is_that_of_a_product(iteration, product, passed):
+    rows = [insides.Growth(n, 2, 2 * n, 5, 1e-3 * n**iteration, 1e-6 * n**product) for n in (10, 40, 160)]
+    assert targets.verdicts(summary.Results([]), None, rows)[-1].passed is passed
 
 
 def test_peers_are_those_that_can_run():
