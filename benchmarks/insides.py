@@ -161,7 +161,7 @@ def least_seconds(function: Callable[[], Any], times: int) -> float:
 
 
 def exponent(rows: Sequence[Growth], what: str = "seconds") -> float:
-    """The power of nnz with which the seconds of an iteration, or of a "product", grow from the first row to the last."""
+    """The power of nnz with which the seconds of an iteration, or of a product, grow from the first row to the last."""
     if len(rows) < 2:
         return math.nan
     first, last = (getattr(row, what) for row in (rows[0], rows[-1]))
