@@ -130,12 +130,7 @@ FAMILIES = (gaussian, small_residuals, nearly_dependent, weights_of_many_scales,
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("relative", [False, True])
 def test_no_x_is_below_the_weighted_bound(family, relative):
-    """`test_mutation_rows_times_rounded_weights_pass_the_minimum` shows that this can fail.
-
-    A run that claims success has a sharp bound.  Where columns nearly depend on each other, the last digits decide
-    whether a run gets there: nearly all do, whatever the order in which BLAS adds.
-    """
-    blunt = 0
+    """`test_mutation_rows_times_rounded_weights_pass_the_minimum` shows that this can fail."""
     for seed in range(12):
         A, b, w = family(np.random.default_rng(seed))
         res = hasd.chebyshev(A, b, relative=True) if relative else hasd.chebyshev(A, b, weights=w)
@@ -143,10 +138,7 @@ def test_no_x_is_below_the_weighted_bound(family, relative):
         assert Fraction(res.lower) <= least, seed
         sharp = relative or family is not weights_too_far_apart
         if sharp and res.rank == A.shape[1] and res.gap > 0.0:  # not cut where rounding took fun below the minimum
-            is_sharp = float(least - Fraction(res.lower)) <= 1e-9 * float(least)
-            assert is_sharp or not res.success, seed
-            blunt += not is_sharp
-    assert blunt <= (2 if family is nearly_dependent else 0)
+            assert float(least - Fraction(res.lower)) <= 1e-9 * float(least), seed
 
 
 @pytest.mark.parametrize("weighted", [False, True])
