@@ -66,9 +66,9 @@ COVERED = 4.0
 """The square of the number of alphas by which a step may move the rows that count."""
 SOFTER, SHARPER, SOFTEST = 8.0, 2.0, 2.0**120
 """By what alpha is multiplied while the first step is too long, divided when a step was short enough; and the limit."""
-CLOSE = 0.1
+CLOSE, ROUGH = 0.1, 0.5
 """A step ends where the slope along it is this part of what it was, or less: with a Hessian, a look costs far less than
-the iterations that it saves."""
+the iterations that a close search saves.  On a smoothed maximum, whose curvature changes on the way, it saves none."""
 SHORT, LONG = 0.2, 0.7
 """A step of less than SHORT of Newton's raises the damping, one of more than LONG lowers it."""
 REFRESH = 100
@@ -143,7 +143,8 @@ class HASDNewton(ImageMethod):
             raise Stop(Status.UNBOUNDED)
         costs = Costs.of(problem.objective)
         model = _choose_model(problem, state, costs)
-        line = ImageLine(problem, model.e, model.step, model.point, model.images, CLOSE)
+        flat = CLOSE if math.isinf(model.images.width) else ROUGH
+        line = ImageLine(problem, model.e, model.step, model.point, model.images, flat)
         slope = model.slope
         faint = partial(_faint_slope, problem, state, model.step)
         look, trials = wolfe(line, model.e.f, slope, line.first_length(slope), state.at.eps, faint)
