@@ -100,7 +100,10 @@ class ImageLine(Ray):
         images: Images | None = None,
         flat: float = 0.5,
     ):
-        """The line from e, whose image the point is; images: those of a softer loss, if that is searched."""
+        """The line from e, whose image the point is.
+
+        images: those of a softer loss, if that is searched; flat: Wolfe's second constant.
+        """
         images, mu = images or problem.objective.images(), problem.objective.ridge
         bowl = (mu * dot(e.x, e.x), mu * dot(e.x, d), mu * dot(d, d)) if mu > 0.0 else (0.0, 0.0, 0.0)
         super().__init__(images, point, images.multiply(d), bowl)
