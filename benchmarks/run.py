@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,9 @@ MAIN = 1e-6
 """The one the aims speak of."""
 WARM_UP = 0.05
 """Seconds a solver is run for before it is measured."""
+PAUSE = 0.2
+"""Seconds of rest before a measured run.  Threads of BLAS keep a core busy for a while after their last task, waiting
+for the next, and SciPy's are others than NumPy's: without a rest, each solver would be slowed by the one before it."""
 PATIENCE = 3.0
 """A peer other than the baseline is given so many times the baseline's seconds."""
 LEAST_CAP = 0.5
@@ -133,6 +137,7 @@ def _in_turn(
             cap = settings.cap if seed == 0 else min(settings.cap, LATER)
             if name not in (BASELINE, OURS):
                 cap = min(cap, max(LEAST_CAP, PATIENCE * took[BASELINE]))
+            time.sleep(PAUSE)
             run = solver(problem, goal, cap)
             took.setdefault(name, run.history.spent[1])
             if run.capped or took[name] > LONG:

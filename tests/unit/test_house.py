@@ -129,3 +129,21 @@ def test_no_two_modules_have_one_name():
     for name, path in MODULES.items():
         places[path.stem].append(name)
     assert not {stem: where for stem, where in places.items() if len(where) > 1 and stem not in SHARED}
+
+
+ONE_THREAD = {"ddot", "dtrsv"}
+"""Functions of SciPy's BLAS that use one thread: `dtrsv` always, and `ddot` for the short vectors it is given."""
+
+
+def test_iterations_use_the_blas_threads_of_one_library():
+    """NumPy makes the products; threads of SciPy's own would stand in their way (`_math.cholesky` says how)."""
+    found = set()
+    for name, path in MODULES.items():
+        if room(name) in ("_math", "methods", "_run"):
+            for node in ast.walk(ast.parse(path.read_text())):
+                names = [alias.name for alias in node.names] if isinstance(node, ast.Import | ast.ImportFrom) else []
+                if isinstance(node, ast.ImportFrom) and str(node.module).startswith("scipy.linalg"):
+                    found.update(names)
+                elif isinstance(node, ast.Import):
+                    found.update(module for module in names if module.startswith("scipy.linalg"))
+    assert found == ONE_THREAD

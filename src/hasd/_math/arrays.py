@@ -156,6 +156,11 @@ def apply_in_place(name: str, x: Array) -> Array:
     return getattr(np, name)(x, out=x) if type(x) is np.ndarray else getattr(namespace(x), name)(x)
 
 
+def multiply(A: Array, B: Array) -> Array:
+    """A B, of vectors and matrices; in NumPy by `dot`, which begins sooner than `@`."""
+    return A.dot(B) if type(A) is type(B) is np.ndarray else A @ B
+
+
 def total(x: Array) -> float:
     """The sum of the entries."""
     return float(np.add.reduce(x)) if type(x) is np.ndarray else float(namespace(x).sum(x))

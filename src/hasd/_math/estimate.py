@@ -58,10 +58,13 @@ class Charge(NamedTuple):
     value_root: float = 0.0
     slope_root: float = 0.0
 
-    def at(self, distance: float, bend: float) -> float:
-        """The charge at that distance from the center, for the curvature that the run has seen."""
+    def at(self, distance: float, bend: float, slope: float | None = None) -> float:
+        """The charge at that distance from the center, for the curvature that the run has seen.
+
+        slope: `slope_at(bend)`, where it is known already.
+        """
         value = self.value + bend * self.value_bend + math.sqrt(bend) * self.value_root
-        return value + distance * self.slope_at(bend)
+        return value + distance * (self.slope_at(bend) if slope is None else slope)
 
     def slope_at(self, bend: float) -> float:
         """How fast the charge grows with the distance."""
@@ -99,22 +102,32 @@ class EstimateBound:
         """How much of `lower` is the charge for rounding."""
         if self.weight == 0.0 or (radius is None and self.mu == 0.0):
             return 0.0
-        return (self.charge.at(self._distance(radius, bend), bend) + self._terms(radius, bend)[1]) / self.weight
+        distance = self._distance(radius, self.charge.slope_at(bend))
+        return (self.charge.at(distance, bend) + self._terms(radius, bend)[1]) / self.weight
 
-    def _distance(self, radius: float | None, bend: float) -> float:
-        """How far from the center the minimum lies; inf where nothing bounds it."""
-        kappa, c = 1.0 + self.mu * self.weight, self.charge.slope_at(bend)
-        free = (kappa * self.reach + c) / (self.mu * self.weight) if self.mu * self.weight > 0.0 else math.inf
+    def _distance(self, radius: float | None, slope: float) -> float:
+        """How far from the center the minimum lies, with that slope of the charge; inf where nothing bounds it."""
+        curvature = self.mu * self.weight
+        free = ((1.0 + curvature) * self.reach + slope) / curvature if curvature > 0.0 else math.inf
         return free if radius is None else min((radius + self.offset) * (1.0 + 4.0 * EPS), free)
 
     def _terms(self, radius: float | None, bend: float) -> tuple[float, float]:
         """The terms of the minimum beside psi, and what rounding may have added to them."""
-        s, D, curvature = self._distance(radius, bend), self.reach, self.mu * self.weight
+        charged = self.charge.slope_at(bend)
+        s, D, curvature = self._distance(radius, charged), self.reach, self.mu * self.weight
         # kappa/2 (s - D)^2 - s^2/2, arranged so that nothing large cancels
         curved, flat = 0.5 * curvature * (s - D) * (s - D), 0.5 * D * (D - 2.0 * s)
         slope = (1.0 + curvature) * abs(s - D) * D  # how much an error of D counts
         rounded = 2.0 * self.unit * (abs(self.psi) + curved + abs(flat) + slope)
-        return curved + flat - self.charge.at(s, bend), rounded
+        return curved + flat - self.charge.at(s, bend, charged), rounded
+
+
+class Sight(NamedTuple):
+    """How a point y, with its gradient, is seen from an estimate."""
+
+    apart: Array  # y - center
+    up: float  # what the next is multiplied by, so that it does not underflow
+    slope: float  # <g, v - y> + (mu/2) ||v - y||^2
 
 
 @dataclass(frozen=True)
@@ -169,7 +182,12 @@ class Estimate:
         """The coupling point y = (1 - tau) x + tau v."""
         return self.center if self.weight == 0.0 else x + self.share(a) * self.to_minimiser(x)
 
-    def cut(self, a: float, e: Evaluation) -> Estimate:
+    def sight(self, e: Evaluation) -> Sight:
+        """How the point of an evaluation is seen: what a cut there and its largest weight are made of."""
+        apart, up = e.x - self.center, lift(e.f, e.norm2)
+        return Sight(apart, up, self.slope(e, up, self.away - apart))
+
+    def cut(self, a: float, e: Evaluation, sight: Sight | None = None) -> Estimate:
         """psi_{t+1} = psi_t + a [f(y) + <g, . - y> + (mu/2)||. - y||^2], exactly but for what `charge` says.
 
         The weight is rounded so that A_{t+1} = A_t + a holds to the last digit: weights are ours to choose.
@@ -177,9 +195,7 @@ class Estimate:
         A = self.weight + a
         a = A - self.weight
         kappa, kappa_next = self.kappa, 1.0 + self.mu * A
-        up = lift(e.f, e.norm2)
-        apart = e.x - self.center  # y - center
-        linear = self.slope(e, up, self.away - apart)
+        apart, up, linear = sight or self.sight(e)
         if self.mu == 0.0:
             away = self.away - a * e.g
         else:
@@ -191,8 +207,9 @@ class Estimate:
         psi, second = _two_sum(psi, -fall)
         reach = norm2(away)
         charge = self._charge_with_cut(a, e, norm2(apart), reach, kappa_next)
-        cut = Estimate(self.center, away, A, psi, self.mu, self.rest + first + second, charge, self.eps)
-        cut.__dict__["reach"] = reach  # the cached property `reach` is known already
+        rest = self.rest + first + second
+        cut = object.__new__(Estimate)  # a frozen class is slow to fill by its own means
+        cut.__dict__.update(self.__dict__, away=away, weight=A, psi=psi, rest=rest, charge=charge, reach=reach)
         return cut
 
     def _charge_with_cut(self, a: float, e: Evaluation, far: float, reach: float, kappa: float) -> Charge:
@@ -227,7 +244,7 @@ class Estimate:
             slope += 0.5 * (up * self.mu) * far * far
         return slope
 
-    def largest_root(self, e: Evaluation, f_next: float) -> float:
+    def largest_root(self, e: Evaluation, f_next: float, sight: Sight | None = None) -> float:
         """The largest a with (A + a) f_next <= min psi_{t+1}; NaN where there is none.
 
         -E a^2 + D a + kappa S >= 0 with S = psi* - A f_next, D = mu S + kappa [f(y) + <g, v - y> + ... - f_next] and
@@ -237,7 +254,8 @@ class Estimate:
         n, kappa, up = e.norm2, self.kappa, lift(e.f, f_next, e.norm2)
         S = self.psi - self.weight * f_next - 8.0 * e.eps * (abs(self.psi) + self.weight * abs(f_next))
         noise = rounding(up * e.f, up * f_next, eps=e.eps)
-        D = (up * self.mu) * S + kappa * (up * e.f + self.slope(e, up) - up * f_next - noise)
+        _, lifted, slope = sight or self.sight(e)
+        D = (up * self.mu) * S + kappa * (up * e.f + slope * (up / lifted) - up * f_next - noise)
         # Strong convexity gives E >= 0; the floor only shortens a, so the inequality stays true.
         half = max(0.5 - (self.mu / n) * ((e.f - f_next) / n), 1e-12)
         d = D / (up * n)

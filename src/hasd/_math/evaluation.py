@@ -65,6 +65,22 @@ def sizes_of(e: Evaluation, precision: float = 0.0) -> Sizes:
     return Sizes(e.f, e.norm2, e.size, largest_size(e.x), e.x.shape[0], max(resolution(e.x), precision))
 
 
+class Change(NamedTuple):
+    """From one evaluation to another."""
+
+    before: Evaluation
+    after: Evaluation
+    s: Array  # the step between their points
+    length: float  # its l_2 norm
+    turn: float  # that of the change of the gradient, a vector that is not kept
+
+    @classmethod
+    def between(cls, before: Evaluation, after: Evaluation) -> Change:
+        """From `before` to `after`."""
+        turn, s = norm2(after.g - before.g), after.x - before.x
+        return cls(before, after, s, norm2(s), turn)
+
+
 class Bend(NamedTuple):
     """The largest curvature between evaluations that followed each other."""
 
@@ -74,10 +90,13 @@ class Bend(NamedTuple):
 
     def with_evaluation(self, e: Evaluation) -> Bend:
         """The curvature with one more evaluation; rounding of the points is added to their distance."""
-        if self.last is None:
-            return Bend(last=e)
-        apart, noise = norm2(e.x - self.last.x), 4.0 * e.eps * max(e.size, self.last.size)
-        seen = norm2(e.g - self.last.g) / (apart + noise) if apart + noise > 0.0 else 0.0
+        return Bend(last=e) if self.last is None else self.with_change(Change.between(self.last, e))
+
+    def with_change(self, change: Change) -> Bend:
+        """The same, where the change from the last evaluation to this one is known."""
+        before, e, apart = change.before, change.after, change.length
+        noise = 4.0 * e.eps * max(e.size, before.size)
+        seen = change.turn / (apart + noise) if apart + noise > 0.0 else 0.0
         # points that their last digits do not tell apart show no curvature by having the same gradient
         return Bend(max(self.largest, seen), e, self.pairs + (apart > noise))
 

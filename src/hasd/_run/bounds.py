@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 from .._math.arrays import Array
 from .._math.doubt import CERTAIN, Doubt
 from .._math.estimate import EstimateBound
-from .._math.evaluation import Evaluation
+from .._math.evaluation import Change, Evaluation
 from ..objectives._operators import quiet
 from .certificate import Cut, cut_at
 from .convexity import Convexity
@@ -115,8 +115,11 @@ class Bounds:
         """Take in one state."""
         bend, at = self.bend, state.at
         if self.convexity is not None and at.finite and not self.withdrawn:
-            self.convexity, self.withdrawn = self.convexity.with_evaluation(at, state.iteration, bend)
+            change = Change.between if self.oracle is None else self.oracle.change
+            self.convexity, self.withdrawn = self.convexity.with_evaluation(at, state.iteration, bend, change)
             self.is_nonconvex = self.withdrawn != ""
+        if self.oracle is not None:
+            self.oracle.newest = None  # nobody asks for it any more, and it holds vectors
         value, x = (at.f, at.x) if math.isnan(state.fun) else (state.fun, state.x)
         if value < self.upper:
             self.upper, self.x, self.doubt = value, x, _value_doubt(value, at)

@@ -43,18 +43,16 @@ class Cut(NamedTuple):
         Within the radius f(x) - f* <= R ||g|| - tilt, with strong convexity f(x) - f* <= ||g||^2/(2 mu).  It is
         negative where no minimiser can be within the radius.
         """
-        bounds, by_curvature = [math.inf], self._slope_doubt(bend)
-        for blur, shift in ((self.doubt.true, 0.0), (self.doubt.slope, self.doubt.shift)):
+        best, by_curvature, doubt = math.inf, self._slope_doubt(bend), self.doubt
+        for blur, shift in ((doubt.true, 0.0), (doubt.slope, doubt.shift)):
             blur += by_curvature
             slope = self.slope * (1.0 + self.unit) + blur
             if radius is not None:
-                bounds.append(
-                    radius * slope - self.tilt + (self.unit * self.slope + blur) * self.away + self.lost + shift
-                )
+                blurred = (self.unit * self.slope + blur) * self.away + self.lost + shift
+                best = min(best, radius * slope - self.tilt + blurred)  # a NaN leaves it as it is
             if self.mu > 0.0:
-                bounds.append(slope * (slope / (2.0 * self.mu)) + shift)
-        best = min(bounds)
-        return best + 4.0 * EPS * abs(best) if not math.isnan(best) else math.inf
+                best = min(best, slope * (slope / (2.0 * self.mu)) + shift)
+        return best + 4.0 * EPS * abs(best)
 
     def lower(self, radius: float | None, bend: float = 0.0) -> float:
         """f* >= this; rounding is taken off.
@@ -63,12 +61,12 @@ class Cut(NamedTuple):
         """
         blur = self.doubt.slope + self._slope_doubt(bend) + self.unit * self.slope
         slope, f = self.slope + blur, self.f - self.value_doubt(bend)
-        bounds = [-math.inf]
+        best = -math.inf
         if radius is not None:
-            bounds.append(f + self.tilt - (blur + self.unit * self.slope) * self.away - radius * slope - self.lost)
+            blurred = (blur + self.unit * self.slope) * self.away
+            best = max(best, f + self.tilt - blurred - radius * slope - self.lost)  # a NaN leaves it as it is
         if self.mu > 0.0:
-            bounds.append(f - slope * (slope / (2.0 * self.mu)) * (1.0 + 4.0 * EPS))
-        best = max(bounds)
+            best = max(best, f - slope * (slope / (2.0 * self.mu)) * (1.0 + 4.0 * EPS))
         return best - 4.0 * EPS * abs(best) if math.isfinite(best) else -math.inf
 
 

@@ -8,9 +8,11 @@ minimised all the same, but nothing is proved about it any more.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
-from .._math.evaluation import Evaluation
+from .._math.arrays import Array
+from .._math.evaluation import Change, Evaluation
 from .._math.geometry import dot, norm2
 
 
@@ -28,27 +30,36 @@ class Convexity(NamedTuple):
     best: Seen | None = None
     last: Seen | None = None
 
-    def with_evaluation(self, e: Evaluation, iteration: int, bend: float) -> tuple[Convexity, str]:
-        """The same with one more evaluation, and what it shows against convexity; bend: the largest curvature seen."""
+    def with_evaluation(
+        self, e: Evaluation, iteration: int, bend: float, change: Callable[..., Change] = Change.between
+    ) -> tuple[Convexity, str]:
+        """The same with one more evaluation, and what it shows against convexity.
+
+        bend: the largest curvature seen; change: gives the change between two evaluations.
+        """
         new = Seen(e, iteration)
         if self.first is None or self.best is None or self.last is None:
             return Convexity(new, new, new), ""
         violation = ""
         if e.g is not self.last.e.g:  # arrays are compared: evaluations from a checkpoint are new objects
             other = self.best if iteration % 2 else self.first
-            violation = _find_violation(other, new, bend) or _find_violation(self.last, new, bend)
+            step = change(self.last.e, e).s
+            violation = _find_violation(other, new, bend) or _find_violation(self.last, new, bend, step)
         return Convexity(self.first, new if e.f < self.best.e.f else self.best, new), violation
 
 
-def _find_violation(old: Seen, new: Seen, bend: float) -> str:
-    """Compare each cut with the value at the other point, and say where one lies above it."""
+def _find_violation(old: Seen, new: Seen, bend: float, step: Array = None) -> str:
+    """Compare each cut with the value at the other point, and say where one lies above it.
+
+    step: from the old point to the new one, where it is known already.
+    """
     e, other = new.e, old.e
-    away = e.x - other.x
-    distance = norm2(away)
-    doubt = e.df(bend) + other.df(bend)
-    rise = e.f - other.f
-    forward, explained = dot(other.g, away) - rise, doubt + other.dg(bend) * distance
-    backward, also = rise - dot(e.g, away), doubt + e.dg(bend) * distance
+    away, rise = e.x - other.x if step is None else step, e.f - other.f
+    forward, backward = dot(other.g, away) - rise, rise - dot(e.g, away)
+    if not (forward > 0.0 or backward > 0.0):
+        return ""  # nothing to explain
+    distance, doubt = norm2(away), e.df(bend) + other.df(bend)
+    explained, also = doubt + other.dg(bend) * distance, doubt + e.dg(bend) * distance
     if not (forward > explained or backward > also) or math.inf in (forward, backward):
         return ""  # numbers that overflowed say nothing
     above, at, where = forward, old.iteration, new.iteration

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+
 from .._math.evaluation import Evaluation
-from ..objectives._operators import float_settings
+from ..objectives._operators import float_settings, quiet
 from .problem import Method, Problem
 from .record import Run, State
 from .status import Status, Stop
@@ -24,19 +26,19 @@ def states(problem: Problem, method: Method, start: Evaluation | State) -> Itera
         state = next_state(problem, method, state)
 
 
+@quiet  # inf and NaN are checked for where they matter
 def first_state(problem: Problem, method: Method, start: Evaluation) -> State:
     """The state at t = 0."""
-    with float_settings():  # inf and NaN are checked for where they matter
-        return replace(method.init(problem, start), method=method.name)
+    return replace(method.init(problem, start), method=method.name)
 
 
+@quiet
 def next_state(problem: Problem, method: Method, state: State) -> State:
     """The next state; Stop where there is none."""
     if state.grad_norm == 0.0:
         raise Stop(Status.CONVERGED)
     try:
-        with float_settings():
-            return method.step(problem, state)
+        return method.step(problem, state)
     except Stop as stop:
         if stop.status is Status.UNBOUNDED and problem.bounded_below:  # the objective is known to be bounded below
             raise Stop(Status.PRECISION) from None
@@ -52,6 +54,7 @@ class Watch:
     criteria: Sequence[Criterion]
     saver: Any = None  # takes a picture of the run, whatever becomes of the next step, and writes it where that is due
     keep_interrupted: bool = False  # whether Ctrl-C ends the run with what there is, or is raised
+    errstate: Any = field(default_factory=np.geterr)  # the caller's, for the callback
 
     def __call__(self, run: Run) -> bool:
         """Whether the run ends here.  A state from a checkpoint is recorded already; the first gets no callback."""
@@ -60,7 +63,8 @@ class Watch:
             self.record(state)
         try:
             if self.callback is not None and run.moved:
-                self.callback(state)
+                with float_settings(self.errstate):
+                    self.callback(state)
         finally:
             if self.saver is not None:
                 self.saver.take_picture(run)
@@ -74,6 +78,7 @@ class Watch:
         return False
 
 
+@quiet
 def follow(problem: Problem, method: Method, start: Evaluation | Run, watch: Watch) -> Run:
     """Run until a criterion, the callback, a budget or the method itself ends it; or go on with an earlier run.
 

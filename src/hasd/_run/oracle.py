@@ -13,8 +13,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from .._math.arrays import Array
-from .._math.evaluation import NO_BEND, Bend, Evaluation, is_finite
+from .._math.arrays import Array, resolution
+from .._math.evaluation import NO_BEND, Bend, Change, Evaluation, is_finite
 from .._math.geometry import norm2
 from .sources import Source, refuse_late
 from .status import Status, Stop
@@ -31,6 +31,7 @@ class Oracle:
     best: Evaluation | None = None  # lowest finite f the method evaluated with its gradient
     lowest: tuple[float, Array | None] = (math.inf, None)  # lowest finite f of the points evaluated without one
     bend: Bend = NO_BEND  # the curvature seen, by which the rounding of a user's function is judged
+    newest: Change | None = None  # the change that was asked for last
     kept: ClassVar[tuple[str, ...]] = ("best", "lowest", "bend")
 
     @property
@@ -77,9 +78,15 @@ class Oracle:
             raise Stop(Status.UNBOUNDED)
         if e.finite and (self.best is None or e.f < self.best.f):
             self.best = e
-        if self.source.by_curvature and e.finite:
-            self.bend = self.bend.with_evaluation(e)
+        self.see(e)
         return e
+
+    def change(self, before: Evaluation, after: Evaluation) -> Change:
+        """From one evaluation to another: computed once, as steps, curvature and convexity are all about the newest."""
+        newest = self.newest
+        if newest is None or newest.before is not before or newest.after is not after:
+            newest = self.newest = Change.between(before, after)
+        return newest
 
     def value(self, x: Array) -> float:
         """f at x, counted against the budget; NaN at infinity, where no minimum is attained."""
@@ -95,9 +102,12 @@ class Oracle:
 
     def evaluation(self, x: Array, f: float, g: Array, image: float | None = None) -> Evaluation:
         """The function at x, with the precision it was computed in and what it may be off by."""
-        e = Evaluation(x, f, g, self.source.precision)
-        known = e.__dict__
-        known["norm2"], known["size"] = norm2(g), norm2(x)  # cached properties that every doubt asks for
+        precision, slope, size = self.source.precision, norm2(g), norm2(x)
+        e = Evaluation(x, f, g, precision)
+        known = e.__dict__  # cached properties that are asked for in any case
+        known["norm2"], known["size"], known["eps"] = slope, size, max(resolution(x), precision)
+        if math.isfinite(f) and math.isfinite(slope) and math.isfinite(size):
+            known["finite"] = True
         known["doubt"] = self.source.doubt(e, image)
         if image is not None:  # a method made it from an operator's images
             self.see(e)
@@ -113,9 +123,10 @@ class Oracle:
         return self._call_for_record(lambda: self.evaluation(x, *self.source.value_and_grad(x)))
 
     def see(self, e: Evaluation) -> None:
-        """Learn of the curvature between the last evaluation and one that was made for the record."""
+        """Learn of the curvature between the last evaluation and this one."""
         if self.source.by_curvature and e.finite and e is not self.bend.last:
-            self.bend = self.bend.with_evaluation(e)
+            last = self.bend.last
+            self.bend = Bend(last=e) if last is None else self.bend.with_change(self.change(last, e))
 
     def probe(self, e: Evaluation) -> None:
         """Evaluate a user's function at a second point, where it was at one only, so that some curvature is seen."""

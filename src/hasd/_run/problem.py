@@ -34,6 +34,11 @@ class Problem:
         return getattr(self.oracle.source, "objective", None)
 
     @cached_property
+    def images(self) -> Any:
+        """The space of the objective's images, for methods that keep them."""
+        return self.objective.images()
+
+    @cached_property
     def traits(self) -> ObjectiveTraits:
         """What the objective says of itself."""
         return traits_of_objective(getattr(self.oracle.source, "objective", None))

@@ -6,14 +6,15 @@ Where an older Hessian B^{-1} is known by its Cholesky factor, the pairs correct
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy.linalg.blas import dtrsv
-from scipy.linalg.lapack import dpotrf, dpotrs
 
-from .._math.arrays import Array, convert_like, namespace, to_numpy
+from .._math.arrays import Array, convert_like, largest_entry, multiply, namespace, to_numpy
+from .._math.cholesky import cholesky, solve
 from ..objectives._images import ColumnStore, Small
 
 ROOM = 20
@@ -37,9 +38,8 @@ def factorise(H: Small, damping: float) -> Small | None:
     for floor in (FLOOR * np.maximum(own, FAINTEST * top), FLOOR * top):
         damped = H.copy()
         damped.flat[:: len(H) + 1] += damping + floor
-        factor, failed = dpotrf(damped.T, overwrite_a=True)  # .T: LAPACK's order, and H is symmetric
-        if failed == 0:
-            return factor
+        with suppress(np.linalg.LinAlgError):
+            return cholesky(damped)
     return None
 
 
@@ -71,8 +71,9 @@ class Pairs:
         return {"rows": self.rows, "inner": self.inner, "unit": self.unit, "factor": self.factor}
 
     def _divide(self, vector: Array) -> Array:
-        """B times a vector."""
-        return convert_like(dpotrs(self.factor, to_numpy(vector))[0], vector)
+        """B times a vector; there must be a factor."""
+        assert self.factor is not None
+        return convert_like(solve(self.factor, to_numpy(vector)), vector)
 
     def __len__(self) -> int:
         """How many there are."""
@@ -98,7 +99,7 @@ class Pairs:
             end = store.used = end + 2
             rows = rows[end - 2 * k - 2 : end]
         newest = rows[-1, :] if self.factor is None else convert_like(y / size, rows)
-        products = to_numpy(rows @ newest).reshape(k + 1, 2).T
+        products = to_numpy(multiply(rows, newest)).reshape(k + 1, 2).T
         inner = np.zeros((2, k + 1, k + 1))
         inner[:, :k, :k] = self.inner[:, len(self) - k :, len(self) - k :]
         inner[:, :, k] = products
@@ -108,7 +109,8 @@ class Pairs:
     @property
     def steepest(self) -> float:
         """The largest curvature <y, y>/<s, y> among the pairs; 0 without pairs."""
-        return self.unit * float((self.inner[1].diagonal() / self.inner[0].diagonal()).max(initial=0.0))
+        bends = self.inner[1].diagonal() / self.inner[0].diagonal()
+        return self.unit * max(largest_entry(bends), 0.0) if bends.size else 0.0
 
     def times(self, g: Array) -> Array:
         """H g; g itself, or B g, without pairs."""
@@ -116,14 +118,14 @@ class Pairs:
             return g if self.factor is None else self._divide(g)
         SY, YY = self.inner[0], self.inner[1]
         g = g / self.unit
-        along = to_numpy(self.rows @ g).reshape(-1, 2)
+        along = to_numpy(multiply(self.rows, g)).reshape(-1, 2)
         c = float(SY[-1, -1] / YY[-1, -1]) if self.factor is None else 1.0
         shares = np.empty(along.shape)
         alpha = dtrsv(SY, along[:, 0])  # the alpha of the first loop
         shares[:, 1] = -c * alpha
         # c (g - Y alpha) is the vector between the two loops; its products with the y_i enter here.
-        shares[:, 0] = dtrsv(SY, SY.diagonal() * alpha - c * along[:, 1] - YY @ shares[:, 1], trans=1)
-        corrected = convert_like(convert_like(shares.ravel(), self.rows) @ self.rows, g)
+        shares[:, 0] = dtrsv(SY, SY.diagonal() * alpha - c * along[:, 1] - YY.dot(shares[:, 1]), trans=1)
+        corrected = convert_like(multiply(convert_like(shares.ravel(), self.rows), self.rows), g)
         return corrected + (c * g if self.factor is None else self.unit * self._divide(g))
 
 

@@ -34,6 +34,11 @@ class Look(NamedTuple):
     slope: float  # <grad f(x + t d), d>; NaN where f is not finite
     found: Any  # the evaluation there, or the point where images are kept; None at an end of a bracket
 
+    @property
+    def without_vectors(self) -> Look:
+        """What the end of a bracket needs of it."""
+        return self._replace(found=None)
+
 
 @dataclass
 class BlackBoxLine:
@@ -104,7 +109,7 @@ class ImageLine(Ray):
 
         images: those of a softer loss, if that is searched; flat: Wolfe's second constant.
         """
-        images, mu = images or problem.objective.images(), problem.objective.ridge
+        images, mu = images or problem.images, problem.objective.ridge
         bowl = (mu * dot(e.x, e.x), mu * dot(e.x, d), mu * dot(d, d)) if mu > 0.0 else (0.0, 0.0, 0.0)
         super().__init__(images, point, images.multiply(d), bowl)
         self.problem, self.e, self.d, self.flat = problem, e, d, flat
@@ -123,7 +128,7 @@ class ImageLine(Ray):
 
 def evaluate_image(problem: Problem, x: Array, point: Point, image_doubt: float | None = None) -> Evaluation:
     """f and its gradient at x from the image of x, which may be off by the doubt: one product with A^T."""
-    f, g, ridge = point.value, problem.objective.images().gradient(point), problem.objective.ridge
+    f, g, ridge = point.value, problem.images.gradient(point), problem.objective.ridge
     if ridge > 0.0:  # computed from x: terms of the ridge along a line may be far larger, and cancel
         f, g = f + 0.5 * ridge * dot(x, x), g + ridge * x
     return problem.oracle.evaluation(x, f, g, image_doubt)
@@ -131,7 +136,7 @@ def evaluate_image(problem: Problem, x: Array, point: Point, image_doubt: float 
 
 def refresh_image(problem: Problem, state: S) -> S:
     """Compute the image of x_t, the value and the gradient from x_t itself: two products."""
-    point = problem.objective.images().at(state.x)
+    point = problem.images.at(state.x)
     return state.with_fields(**fields_at(problem, evaluate_image(problem, state.x, point)), point=point, age=0)
 
 
@@ -151,12 +156,11 @@ def wolfe(
     low, high, best, nonfinite = Look(0.0, f0, slope0, None), None, None, 0
     for trials in range(1, LOOKS + 1):
         look = line.look(t)
-        end = look._replace(found=None)  # the ends of a bracket need no vectors
         if math.isnan(look.slope):
             nonfinite += 1
             if nonfinite == NONFINITE_LIMIT:
                 raise Stop(Status.NONFINITE)
-            high = end
+            high = look.without_vectors
         else:
             flat = abs(look.slope) <= -line.flat * slope0
             # At rounding level the slope decides (Hager & Zhang's approximate condition).
@@ -166,9 +170,9 @@ def wolfe(
             if look.f < f0 and (best is None or look.f < best.f):
                 best = look
             if look.slope < 0.0 and decreased:
-                low = end
+                low = look.without_vectors
             else:
-                high = end
+                high = look.without_vectors
         del look  # and its vectors, unless it is the best, before the next are made
         if high is not None and _is_closed(low, high):
             break

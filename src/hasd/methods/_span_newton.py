@@ -11,9 +11,9 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg.lapack import dposv
 
 from .._math.arrays import Array
+from .._math.cholesky import cholesky, solve
 from .._math.doubt import EPS
 from .._math.geometry import dot, norm2
 from .._run.status import Status, Stop
@@ -126,8 +126,10 @@ def direction(H: Small, gradient: Small, damping: float) -> Small:
         return -gradient
     damped = H.copy()
     damped.flat[:: len(H) + 1] += damping + FLOOR * top
-    _, step, failed = dposv(damped.T, -gradient, overwrite_a=True)  # .T: LAPACK's order, and H is symmetric
-    return step if failed == 0 else -gradient / top
+    try:
+        return -solve(cholesky(damped), gradient)
+    except np.linalg.LinAlgError:
+        return -gradient / top
 
 
 def _refuse_endless(ray: Ray, reach: float, t: float) -> None:

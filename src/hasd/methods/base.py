@@ -83,8 +83,9 @@ class ImageState(State):
 
 def add_cut(estimate: Estimate, e: Evaluation, f: float) -> Estimate:
     """psi_{t+1}: the cut at e with the largest weight that keeps A f <= min psi; no cut where rounding hides it."""
-    a = estimate.largest_root(e, f)
-    return estimate.cut(a, e) if a > 0.0 and estimate.weight + a < math.inf else estimate
+    sight = estimate.sight(e)
+    a = estimate.largest_root(e, f, sight)
+    return estimate.cut(a, e, sight) if a > 0.0 and estimate.weight + a < math.inf else estimate
 
 
 def advance(problem: Problem, state: S, at: Evaluation, estimate: Estimate, trials: int, **own: Any) -> S:
@@ -94,7 +95,8 @@ def advance(problem: Problem, state: S, at: Evaluation, estimate: Estimate, tria
     """
     theta = state.weight / estimate.weight if estimate.weight > 0.0 else math.nan
     made = {"iteration": state.iteration + 1, "estimate": estimate, "theta": theta, "trials": trials}
-    return state.with_fields(**{**made, "gain": problem.gain(at), **fields_at(problem, at), **own})
+    made |= {"gain": problem.gain(at)}
+    return state.with_fields(**(made | fields_at(problem, at) | own))
 
 
 @dataclass(frozen=True)

@@ -60,7 +60,7 @@ class HASDCG(ImageMethod):
 
     def init(self, problem: Problem, start: Evaluation) -> CGState:
         """No direction yet."""
-        images: Images = problem.objective.images()
+        images: Images = problem.images
         if not images.constant:
             raise ValueError("method 'hasd-cg' is for Quadratic and LeastSquares objectives; 'auto' suits the others")
         return CGState(**first_state(problem, start, problem.mu), point=images.at(start.x), compared=start.norm2)

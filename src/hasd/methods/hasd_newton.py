@@ -128,7 +128,7 @@ class HASDNewton(ImageMethod):
 
     def init(self, problem: Problem, start: Evaluation) -> NewtonState:
         """The image of x_0; a loss without a width is not softened."""
-        images = problem.objective.images()
+        images = problem.images
         softness = 1.0 if math.isinf(images.width) else math.nan
         own = {"point": images.at(start.x), "softness": softness, "best": start.f, "first": start.f}
         own |= {"spent": Costs.of(problem.objective).step(1)}  # a Hessian that costs less than a step is made at once
@@ -192,7 +192,7 @@ def _choose_model(problem: Problem, state: NewtonState, costs: Costs) -> Model:
         return _make_model(problem, state, state.softness)
     e = state.at
     step = -state.pairs.times(e.g) if state.pairs or state.pairs.factor is not None else e.g / -e.norm2
-    return Model(problem.objective.images(), 1.0, state.point, e, state.pairs, step, math.nan)
+    return Model(problem.images, 1.0, state.point, e, state.pairs, step, math.nan)
 
 
 def _first_model(problem: Problem, state: NewtonState) -> Model:
@@ -210,7 +210,7 @@ def _first_model(problem: Problem, state: NewtonState) -> Model:
 
 def _make_model(problem: Problem, state: NewtonState, softness: float) -> Model:
     """The model at x_t with a Hessian of its own."""
-    e, ridge, images, point = state.at, problem.objective.ridge, problem.objective.images(), state.point
+    e, ridge, images, point = state.at, problem.objective.ridge, problem.images, state.point
     if softness > 1.0:
         images = images.soften(softness)
         point = images.expand_again(state.point)
@@ -232,7 +232,7 @@ def _make_model(problem: Problem, state: NewtonState, softness: float) -> Model:
 
 def _take(problem: Problem, state: NewtonState, model: Model, look: Look) -> tuple[Evaluation, Point]:
     """f itself where the search ended: one product."""
-    own = problem.objective.images()
+    own = problem.images
     point = look.found if model.softness == 1.0 else own.expand_again(look.found)
     problem.oracle.charge()
     return evaluate_image(problem, state.x + look.t * model.step, point, state.at.doubt.image), point

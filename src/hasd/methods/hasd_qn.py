@@ -69,7 +69,7 @@ class HASDQN(ImageMethod):
 
     def init(self, problem: Problem, start: Evaluation) -> QNState:
         """No pairs yet."""
-        point: Any = problem.objective.images().at(start.x) if problem.traits.has_images else None
+        point: Any = problem.images.at(start.x) if problem.traits.has_images else None
         return QNState(**first_state(problem, start, problem.mu), point=point, first=start.f)
 
     def step(self, problem: Problem, state: State) -> QNState:
@@ -94,10 +94,9 @@ class HASDQN(ImageMethod):
                 return self.step(problem, refresh_image(problem, state))
             raise Stop(Status.UNBOUNDED if falls_endlessly(state, stuck=True) else Status.PRECISION)
         there, point = line.take(look)
-        s, y = there.x - e.x, there.g - e.g
-        size = norm2(y)
-        if dot(s, y) > e.eps * norm2(s) * size:
-            pairs = pairs.append(s, y, size, self.memory)
+        change, y = problem.oracle.change(e, there), there.g - e.g
+        if dot(change.s, y) > e.eps * change.length * change.turn:
+            pairs = pairs.append(change.s, y, change.turn, self.memory)
         estimate = add_cut(state.estimate, e, there.f)
         standing = state.standing.with_iterate(there, there.dg(pairs.steepest))
         kept = {"pairs": pairs, "point": point, "age": state.age + 1, "standing": standing}

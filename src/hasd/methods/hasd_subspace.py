@@ -94,14 +94,14 @@ class HASDSubspace(ImageMethod):
 
     def init(self, problem: Problem, start: Evaluation) -> SubspaceState:
         """x_0 = v_0 with its image; no directions yet."""
-        images: Images = problem.objective.images()
+        images: Images = problem.images
         span = Span.empty(images, start.x, self.capacity(start.x.shape[0]))
         return SubspaceState(**first_state(problem, start, problem.mu), point=images.at(start.x), span=span)
 
     def step(self, problem: Problem, state: State) -> SubspaceState:
         """One iteration."""
         assert isinstance(state, SubspaceState)
-        images: Images = problem.objective.images()
+        images: Images = problem.images
         e = _evaluate_here(problem, state)
         if e.norm2 == 0.0:
             return _take_gradient(problem, state, e)
@@ -160,7 +160,7 @@ def refresh_images(problem: Problem, state: SubspaceState, forget: bool = False)
     """Compute the image of x from x: one product.  With `forget`, where the directions' images are in doubt, drop all
     directions but v - x, whose image costs one more product.
     """
-    images: Images = problem.objective.images()
+    images: Images = problem.images
     point = images.at(state.x)
     drift = images.distance(point.z, state.point.z)
     due = max(REFRESH[0], state.due // 2) if drift > DRIFT else min(2 * state.due, REFRESH[1])

@@ -147,7 +147,7 @@ def apply(A: Matrix, v: Vector) -> Vector:
     array([1., 2.])
     """
     if type(A) is np.ndarray and type(v) is np.ndarray and A.dtype == v.dtype == np.float64:
-        return A @ v  # the common case, without looking further
+        return A.dot(v)  # the common case, without looking further; `@` takes longer to begin with
     if is_foreign(A):
         xp = namespace(A)
         return xp.astype(A @ xp.astype(v, A.dtype, copy=False), xp.float64, copy=False)

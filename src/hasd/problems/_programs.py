@@ -27,6 +27,7 @@ import scipy.linalg
 import scipy.sparse
 from scipy.optimize import linprog
 
+from .._math.cholesky import cholesky, solve
 from ..objectives._operators import Matrix, Vector, is_sparse
 from ._coordinates import Coordinates
 from ._matrices import as_dense, scale_columns
@@ -169,12 +170,12 @@ class CentreNewton:
     def __init__(self, Q: Matrix, slack: Vector, dual: Vector) -> None:
         """Factor the normal equations; LinAlgError where rounding leaves them indefinite."""
         self.Q, self.slack, self.dual = Q, slack, dual
-        self.factor = scipy.linalg.cho_factor(_normal(Q, dual / slack), check_finite=False)
+        self.factor = cholesky(_normal(Q, dual / slack))
         self.missing = np.append(np.zeros(Q.shape[1]), 1.0) - _pull(Q, dual)
 
     def direction(self, aim: Vector) -> tuple[Vector, Vector, Vector]:
         """Changes of (step, t), slack and dual that add `aim` to dual * slack to first order, dual made feasible."""
-        move = scipy.linalg.cho_solve(self.factor, _pull(self.Q, aim / self.slack) - self.missing, check_finite=False)
+        move = solve(self.factor, _pull(self.Q, aim / self.slack) - self.missing)
         along = _push(self.Q, move)
         return move, along, (aim - self.dual * along) / self.slack
 
