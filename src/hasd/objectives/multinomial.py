@@ -49,7 +49,8 @@ class MultinomialLoss(Loss):
     weights: Any = None  # positive, divided by their sum
     intercept: bool = False
     own: Any = field(init=False)  # where the numbers of the rows' own classes are in the vector K x n
-    spread: float = field(init=False)  # by how much the best intercepts for z = 0 differ at most
+    odds: Any = field(init=False)  # the best intercepts for z = 0: the logarithms of the classes' shares
+    spread: float = field(init=False)  # by how much these differ at most
 
     def __post_init__(self) -> None:
         """Refuse labels that are no classes, and intercepts of classes that no row has."""
@@ -64,10 +65,10 @@ class MultinomialLoss(Loss):
             raise ValueError(f"y must hold every label where there is an intercept, and no row has {counts.argmin()}")
         even = np.full(len(y), 1.0 / len(y))
         weights = even if self.weights is None else shares(self.weights, y)
-        mass = np.bincount(y, weights=weights)
-        spread = math.log(mass.max() / mass.min()) if self.intercept else 0.0
+        odds = np.log(np.bincount(y, weights=weights)) if self.intercept else np.zeros(len(counts))
         own = y * len(y) + np.arange(len(y))
-        kept = {"y": y, "classes": len(counts), "weights": weights, "own": own, "spread": spread}
+        kept = {"y": y, "classes": len(counts), "weights": weights, "own": own}
+        kept |= {"odds": odds, "spread": float(odds.max() - odds.min())}
         for name, value in kept.items():
             object.__setattr__(self, name, value)
 
@@ -101,7 +102,7 @@ class MultinomialLoss(Loss):
         """
         if not self.intercept:
             return z, self._expand(z)
-        there, e = self._search(z)
+        there, e = self._search(z if z.any() else np.repeat(self.odds, len(self.y)))
         if math.isnan(e.value) and FAR < np.abs(z).max() < math.inf:
             halved, half = self.settle(0.5 * z)
             if not math.isnan(half.value):
