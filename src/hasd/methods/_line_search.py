@@ -153,7 +153,7 @@ def wolfe(
     """
     if not slope0 < 0.0:
         return None, 0
-    low, high, best, nonfinite = Look(0.0, f0, slope0, None), None, None, 0
+    low, high, best, nonfinite, side, again = Look(0.0, f0, slope0, None), None, None, 0, 0, False
     for trials in range(1, LOOKS + 1):
         look = line.look(t)
         if math.isnan(look.slope):
@@ -169,14 +169,16 @@ def wolfe(
                 return look, trials
             if look.f < f0 and (best is None or look.f < best.f):
                 best = look
-            if look.slope < 0.0 and decreased:
+            before, side = side, 1 if look.slope < 0.0 and decreased else -1
+            again = before == side
+            if side > 0:
                 low = look.without_vectors
             else:
                 high = look.without_vectors
         del look  # and its vectors, unless it is the best, before the next are made
         if high is not None and _is_closed(low, high):
             break
-        t = _point_beyond(low, slope0, trials) if high is None else _point_between(low, high, trials)
+        t = _point_beyond(low, slope0, trials) if high is None else _point_between(low, high, trials, again)
     if high is None:  # f still falls, dozens of orders of magnitude away
         seen = f0 - low.f > rounding(f0, low.f, eps=eps)
         if seen and -slope0 > faint():
@@ -199,10 +201,11 @@ def _point_beyond(low: Look, slope0: float, trials: int) -> float:
     return (max(-slope0 / risen, 4.0) if risen > -1e-8 * slope0 else LEAP) * low.t
 
 
-def _point_between(low: Look, high: Look, trials: int) -> float:
+def _point_between(low: Look, high: Look, trials: int, again: bool) -> float:
     """The minimiser of the cubic through both ends, kept away from the ends; where they are far apart, their mean.
 
-    What is seen so far away says nothing of where f falls, so the mean is that of the exponents.
+    What is seen so far away says nothing of where f falls, so the mean is that of the exponents.  Where the last two
+    looks were on the same side (`again`), the tangents at the ends are asked first.
     """
     is_far = not high.f - low.f <= abs(low.f)  # also where it is NaN; near the minimum f may seem to rise by rounding
     if trials > EAGER and low.t == 0.0 and is_far:
@@ -212,11 +215,28 @@ def _point_between(low: Look, high: Look, trials: int) -> float:
     width = high.t - low.t
     if math.isnan(high.slope):
         return low.t + 0.1 * width
+    least, most = low.t + 0.1 * width, high.t - 0.1 * width
+    if again and least < (t := _tangents_meet(low, high)) < most:
+        return t
+    t = _cubic_minimum(low, high)
+    return min(max(t, least), most) if math.isfinite(t) else low.t + 0.5 * width
+
+
+def _cubic_minimum(low: Look, high: Look) -> float:
+    """The minimiser of the cubic through both ends; NaN where it has none."""
+    width = high.t - low.t
     theta = 3.0 * (low.f - high.f) / width + low.slope + high.slope
     scale = max(abs(theta), abs(low.slope), abs(high.slope))  # so that no square of a slope is taken
     root = scale * math.sqrt(max((theta / scale) ** 2 - (low.slope / scale) * (high.slope / scale), 0.0))
     denominator = high.slope - low.slope + 2.0 * root
-    t = high.t - width * (high.slope + root - theta) / denominator if denominator > 0.0 else math.nan
-    if not math.isfinite(t):
-        t = low.t + 0.5 * width
-    return min(max(t, low.t + 0.1 * width), high.t - 0.1 * width)
+    return high.t - width * (high.slope + root - theta) / denominator if denominator > 0.0 else math.nan
+
+
+def _tangents_meet(low: Look, high: Look) -> float:
+    """Where the tangents at both ends meet: the minimum of the lower bound on a convex f that they make.
+
+    A smoothed maximum is nearly straight on either side of a sharp bend.  There a cubic misses the bend again and again
+    from the same side, and the tangents find it.
+    """
+    bend = high.slope - low.slope
+    return low.t + (low.f - high.f + high.slope * (high.t - low.t)) / bend if bend > 0.0 else math.nan
