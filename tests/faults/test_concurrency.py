@@ -160,6 +160,25 @@ def test_the_callers_floating_point_errors_hold_in_his_own_code(method, jac):
     assert seen and all(seen)
 
 
+@pytest.mark.parametrize("solver", ["chebyshev", "lp_fit", "transport", "balance"])
+def test_the_callers_floating_point_errors_hold_in_the_callback_of_a_solver(solver):
+    A, seen = runs.matrix(3, (12, 4)), []
+
+    def callback(*, intermediate_result: hasd.Result) -> None:
+        seen.append(np.geterr() == STRICT)
+
+    solve = {
+        "chebyshev": lambda: hasd.chebyshev(A, np.arange(12.0), callback=callback),
+        "lp_fit": lambda: hasd.lp_fit(A, np.arange(12.0), power=4, callback=callback),
+        "transport": lambda: hasd.transport(abs(A), np.full(12, 1 / 12), np.full(4, 0.25), 0.1, callback=callback),
+        "balance": lambda: hasd.balance(1.0 + abs(A), np.full(12, 1 / 12), np.full(4, 0.25), callback=callback),
+    }[solver]
+    with np.errstate(**STRICT):
+        solve()
+        assert np.geterr() == STRICT
+    assert seen and all(seen)
+
+
 def test_the_callers_floating_point_errors_hold_between_two_states():
     with np.errstate(**STRICT):
         for _ in islice(hasd.iterate(valued, np.zeros(4), jac=sloped, method="hasd"), 5):

@@ -1,6 +1,7 @@
 """The l_p geometry: identities, symmetries, extremes, continuity in p."""
 
 import math
+import pickle
 from fractions import Fraction
 
 import array_api_strict
@@ -241,3 +242,21 @@ def test_the_geometry_of_another_librarys_arrays_is_that_of_numpys(dtype, power)
             assert Lp(p).norm(u) == Lp(p).norm(x)
         assert Lp(p).dual_norm(v) == Lp(p).dual_norm(y)
         np.testing.assert_array_equal(np.asarray(Lp(p).steepest(v)), Lp(p).steepest(y))
+
+
+@pytest.mark.parametrize("shapes", [((3,), (5,)), ((5,), (3,)), ((2, 2), (4,))])
+def test_inner_products_of_unlike_shapes_are_refused(shapes):
+    with pytest.raises(ValueError, match="not aligned"):
+        dot(*map(np.ones, shapes))
+
+
+@given(EXTREME)
+def test_inner_products_and_norms_are_the_same_for_a_vector_that_was_pickled(x):
+    """Its type is an object of its own."""
+    with np.errstate(all="ignore"):
+        again = pickle.loads(pickle.dumps(x))
+        assert (dot(again, again), norm2(again)) == (dot(x, x), norm2(x))
+
+
+def test_inner_products_of_empty_vectors_are_0():
+    assert dot(np.zeros(0), np.zeros(0)) == norm2(np.zeros(0)) == 0.0

@@ -312,3 +312,11 @@ def test_an_intercept_is_found_where_all_curvature_underflows_or_one_class_is_ra
     rare = Logistic([[1.0], [2.0], [3.0]], [1, -1, -1], 1e-3, [1e-10, 1.0, 1e-7], True)
     share = 1e-10 / (1.0 + 1e-7 + 1e-10)
     assert rare([0.0]) == pytest.approx(-share * np.log(share) - (1 - share) * np.log1p(-share), rel=1e-6)
+
+
+@every_objective
+def test_an_image_made_at_a_point_is_the_one_that_a_move_from_0_leads_to(f: Logistic | Multinomial) -> None:
+    """Intercepts included: those of several classes sum to 0 wherever they begin."""
+    images, x = f.images(), 0.1 * np.ones(f.dimension)
+    moved, _ = images.move(images.at(0.0 * x), images.multiply(x), 1.0)
+    assert images.distance(images.at(x).z, moved.z) <= 1e-7

@@ -303,3 +303,17 @@ def test_images_serve_methods_that_keep_them():
     np.testing.assert_allclose(z, A0 @ c0 - b0)
     np.testing.assert_allclose(f.adjoint(f.loss.value_and_slope(z)[1]), f.value_and_grad(c0)[1])
     assert f.nprod == 4
+
+
+def test_a_product_with_a_matrix_that_has_gaps_copies_nothing_of_it() -> None:
+    """Such as every other column of an array, or a part of a file that does not fit into memory."""
+    whole = np.ones((300, 1600))
+    f = LeastSquares(whole[:, ::2], np.ones(300))
+    x = np.ones(800)
+    tracemalloc.start()
+    try:
+        f.adjoint(f.forward(x))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 0.1 * f.A.nbytes

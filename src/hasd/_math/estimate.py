@@ -113,13 +113,13 @@ class EstimateBound:
 
     def _terms(self, radius: float | None, bend: float) -> tuple[float, float]:
         """The terms of the minimum beside psi, and what rounding may have added to them."""
-        charged = self.charge.slope_at(bend)
-        s, D, curvature = self._distance(radius, charged), self.reach, self.mu * self.weight
+        tilt = self.charge.slope_at(bend)
+        s, D, curvature = self._distance(radius, tilt), self.reach, self.mu * self.weight
         # kappa/2 (s - D)^2 - s^2/2, arranged so that nothing large cancels
         curved, flat = 0.5 * curvature * (s - D) * (s - D), 0.5 * D * (D - 2.0 * s)
         slope = (1.0 + curvature) * abs(s - D) * D  # how much an error of D counts
         rounded = 2.0 * self.unit * (abs(self.psi) + curved + abs(flat) + slope)
-        return curved + flat - self.charge.at(s, bend, charged), rounded
+        return curved + flat - self.charge.at(s, bend, tilt), rounded
 
 
 class Sight(NamedTuple):
@@ -254,8 +254,8 @@ class Estimate:
         n, kappa, up = e.norm2, self.kappa, lift(e.f, f_next, e.norm2)
         S = self.psi - self.weight * f_next - 8.0 * e.eps * (abs(self.psi) + self.weight * abs(f_next))
         noise = rounding(up * e.f, up * f_next, eps=e.eps)
-        _, lifted, slope = sight or self.sight(e)
-        D = (up * self.mu) * S + kappa * (up * e.f + slope * (up / lifted) - up * f_next - noise)
+        _, factor, slope = sight or self.sight(e)
+        D = (up * self.mu) * S + kappa * (up * e.f + slope * (up / factor) - up * f_next - noise)
         # Strong convexity gives E >= 0; the floor only shortens a, so the inequality stays true.
         half = max(0.5 - (self.mu / n) * ((e.f - f_next) / n), 1e-12)
         d = D / (up * n)

@@ -48,8 +48,8 @@ class Cut(NamedTuple):
             blur += by_curvature
             slope = self.slope * (1.0 + self.unit) + blur
             if radius is not None:
-                blurred = (self.unit * self.slope + blur) * self.away + self.lost + shift
-                best = min(best, radius * slope - self.tilt + blurred)  # a NaN leaves it as it is
+                unsure = (self.unit * self.slope + blur) * self.away + self.lost + shift
+                best = min(best, radius * slope - self.tilt + unsure)  # a NaN leaves it as it is
             if self.mu > 0.0:
                 best = min(best, slope * (slope / (2.0 * self.mu)) + shift)
         return best + 4.0 * EPS * abs(best)
@@ -63,8 +63,8 @@ class Cut(NamedTuple):
         slope, f = self.slope + blur, self.f - self.value_doubt(bend)
         best = -math.inf
         if radius is not None:
-            blurred = (blur + self.unit * self.slope) * self.away
-            best = max(best, f + self.tilt - blurred - radius * slope - self.lost)  # a NaN leaves it as it is
+            unsure = (blur + self.unit * self.slope) * self.away
+            best = max(best, f + self.tilt - unsure - radius * slope - self.lost)  # a NaN leaves it as it is
         if self.mu > 0.0:
             best = max(best, f - slope * (slope / (2.0 * self.mu)) * (1.0 + 4.0 * EPS))
         return best - 4.0 * EPS * abs(best) if math.isfinite(best) else -math.inf

@@ -6,10 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
-
 from .._math.evaluation import Evaluation
-from ..objectives._operators import float_settings, quiet
+from ..objectives._operators import float_settings, quiet, settings_of_caller
 from .problem import Method, Problem
 from .record import Run, State
 from .status import Status, Stop
@@ -22,6 +20,7 @@ def states(problem: Problem, method: Method, start: Evaluation | State) -> Itera
     """The method's states, from t = 0 (an evaluation) or from a state of an earlier run, until a step raises Stop."""
     state = start if isinstance(start, State) else first_state(problem, method, start)
     while True:
+        problem.oracle.newest = None  # a caller may keep the generator for long, and it holds vectors
         yield state
         state = next_state(problem, method, state)
 
@@ -54,7 +53,7 @@ class Watch:
     criteria: Sequence[Criterion]
     saver: Any = None  # takes a picture of the run, whatever becomes of the next step, and writes it where that is due
     keep_interrupted: bool = False  # whether Ctrl-C ends the run with what there is, or is raised
-    errstate: Any = field(default_factory=np.geterr)  # the caller's, for the callback
+    errstate: Any = field(default_factory=settings_of_caller)  # the caller's, for the callback
 
     def __call__(self, run: Run) -> bool:
         """Whether the run ends here.  A state from a checkpoint is recorded already; the first gets no callback."""

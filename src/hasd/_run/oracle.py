@@ -62,12 +62,14 @@ class Oracle:
 
     def evaluate(self, x: Array) -> Evaluation:
         """f and g at x, counted against the budget."""
+        self.newest = None  # it holds vectors, and nobody asks for it any more
         if self.maxfun < math.inf or self.deadline < math.inf:
             self._check_budget(x)
         return self._take_in(self.evaluation(x, *self.source.value_and_grad(x, self.deadline)))
 
     def settle(self, x: Array) -> Evaluation:
         """The same at the point that the objective offers in place of x: some of its variables at their best values."""
+        self.newest = None
         if self.maxfun < math.inf or self.deadline < math.inf:
             self._check_budget(x)
         return self._take_in(self.evaluation(*self.source.settle(x, self.deadline)))

@@ -13,7 +13,7 @@ import numpy as np
 from .._math.arrays import Array, convert_like, copy_of, namespace, resolution, to_numpy
 from .._math.doubt import Doubt, Sizes, doubt_of_differences, doubt_of_function
 from .._math.evaluation import Evaluation, sizes_of
-from ..objectives._operators import float_settings
+from ..objectives._operators import float_settings, settings_of_caller
 from .capabilities import traits_of_objective
 from .layout import VECTOR, Layout
 from .returned import as_array, as_gradient, as_scalar
@@ -101,7 +101,7 @@ class BlackBox(CountingSource):
     jac: Any  # a callable; True: fun returns (f, g); None: finite differences
     args: tuple[Any, ...] = ()
     layout: Layout = VECTOR  # how the user's x is laid out
-    errstate: Any = field(default_factory=np.geterr)  # the caller's, for the caller's own code
+    errstate: Any = field(default_factory=settings_of_caller)  # the caller's, for the caller's own code
 
     def doubt(self, e: Evaluation, image: float | None = None) -> Doubt:
         """The doubt of a user's function, with what finite differences add."""

@@ -46,7 +46,7 @@ REGISTRY: dict[str, Callable[..., Method]] = {
 DECLARATIONS = ("name", "default_p", "needs_mu", "needs_images", "needs_hessian")
 """What a method's class says of the method, and no user sets."""
 NEWTON = 1000
-"""Columns up to which a Hessian is thought of: it takes memory for three square matrices of that size."""
+"""Columns up to which a Hessian is thought of: it takes memory for four square matrices of that size."""
 SAVED, SAVED_SOFT = 64.0, 4.0
 """Steps of limited memory that a Hessian is taken to save; the second for a smoothed maximum with a ridge."""
 SHORTER, SHORTER_SOFT = 1.05, 3.0

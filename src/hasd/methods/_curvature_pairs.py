@@ -28,18 +28,19 @@ FAINTEST = 1e-30
 def factorise(H: Small, damping: float) -> Small | None:
     """The Cholesky factor of H + damping I, curvature at rounding level taken for 0; None where there is none.
 
+    The diagonal of H is written to, which saves a matrix of its size.
+
     What rounding may hide is judged for each variable by itself, as their units may differ by many orders.  Where that
     is not enough, as variables depend on each other, it is judged by the largest curvature of all.
     """
-    own = H.diagonal()
+    own = H.diagonal().copy()
     top = float(own.max(initial=0.0))
     if not (top > 0.0 and math.isfinite(top)):
         return None
     for floor in (FLOOR * np.maximum(own, FAINTEST * top), FLOOR * top):
-        damped = H.copy()
-        damped.flat[:: len(H) + 1] += damping + floor
+        H.flat[:: len(H) + 1] = own + (damping + floor)
         with suppress(np.linalg.LinAlgError):
-            return cholesky(damped)
+            return cholesky(H)
     return None
 
 

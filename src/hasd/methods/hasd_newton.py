@@ -19,7 +19,7 @@ Guarantee.  A_t f_best <= min psi_t for all t, hence f_best - f* <= R^2/(2 A_T),
             the cuts are those of f, whatever the steps are made with.  No rate is claimed for the steps themselves
             beyond Newton's quadratic one near a minimiser, where every step has a Hessian of its own.
 Cost.       Two products with A a step, three while alpha is larger than it should be, and n_a d^2/2 + d^3/6
-            multiplications for a Hessian, n_a being the rows with curvature; memory for three d x d matrices.
+            multiplications for a Hessian, n_a being the rows with curvature; memory for four d x d matrices.
 Reference.  AGMsDR (Nesterov, Gasnikov, Guminov, Dvurechensky 2020) for the root; Byrd, Nocedal & Schnabel (1994) for
             the pairs; a smoothing that is sharpened on the way: Becker, Candes & Grant (2011).
 

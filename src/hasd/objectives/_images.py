@@ -245,8 +245,7 @@ class LocalImages(Images):
 
     def bends(self, basis: Basis, point: Point) -> Small:
         """The Hessian of phi in the coordinates of the basis."""
-        H, r = self.bends_parts(basis, point)
-        return point.expansion.scale * (H - np.outer(r, r))
+        return _combine(*self.bends_parts(basis, point), point.expansion.scale)
 
     def bends_parts(self, basis: Basis, point: Point) -> tuple[Small, Small]:
         """W^T Diag(diagonal) W, and W^T rank_one, 0 where there is none."""
@@ -254,8 +253,7 @@ class LocalImages(Images):
 
     def hessian(self, point: Point) -> Small:
         """A^T phi''(z) A, by no products that are counted."""
-        H, r = self.hessian_parts(point)
-        return point.expansion.scale * (H - np.outer(r, r))
+        return _combine(*self.hessian_parts(point), point.expansion.scale)
 
     def hessian_parts(self, point: Point) -> tuple[Small, Small]:
         """A^T Diag(diagonal) A and A^T rank_one."""
@@ -287,6 +285,14 @@ def _bends_parts(W: Any, expansion: Expansion) -> tuple[Small, Small]:
         rank_one = None if rank_one is None else rank_one[expansion.places]
     H = weighted_gram(W, diagonal)
     return H, np.zeros(len(H)) if rank_one is None else to_numpy(apply(W.T, rank_one))
+
+
+def _combine(H: Small, r: Small, scale: float) -> Small:
+    """scale (H - r r^T), written into H."""
+    if r.any():
+        H -= np.outer(r, r)
+    H *= scale
+    return H
 
 
 def weighted_gram(W: Any, weights: Vector) -> Small:

@@ -30,8 +30,14 @@ _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
 
-_IS_SILENT: ContextVar[bool] = ContextVar("hasd_is_silent", default=False)
-"""Whether our own settings are in force.  NumPy's are slow to ask for, and slower to set once more."""
+_OF_CALLER: ContextVar[dict[str, Any] | None] = ContextVar("hasd_settings_of_caller", default=None)
+"""The caller's settings while our own are in force, otherwise None.  NumPy's are slow to ask for, and slower to set."""
+
+
+def settings_of_caller() -> dict[str, Any]:
+    """How NumPy treats overflow and the like in the caller's own code."""
+    known = _OF_CALLER.get()
+    return np.geterr() if known is None else known
 
 
 class float_settings:
@@ -46,12 +52,13 @@ class float_settings:
 
     def __enter__(self) -> None:
         """Set them for this thread and context alone."""
+        before = settings_of_caller() if self._silent else None
         self._state.__enter__()
-        self._token = _IS_SILENT.set(self._silent)
+        self._token = _OF_CALLER.set(before)
 
     def __exit__(self, *error: Any) -> None:
         """Put back what was there."""
-        _IS_SILENT.reset(self._token)
+        _OF_CALLER.reset(self._token)
         self._state.__exit__(*error)
 
 
@@ -60,7 +67,7 @@ def quiet(function: Callable[_P, _T]) -> Callable[_P, _T]:
 
     @wraps(function)
     def silent(*args: _P.args, **kwargs: _P.kwargs) -> _T:
-        if _IS_SILENT.get():
+        if _OF_CALLER.get() is not None:
             return function(*args, **kwargs)
         with float_settings():
             return function(*args, **kwargs)
@@ -147,7 +154,8 @@ def apply(A: Matrix, v: Vector) -> Vector:
     array([1., 2.])
     """
     if type(A) is np.ndarray and type(v) is np.ndarray and A.dtype == v.dtype == np.float64:
-        return A.dot(v)  # the common case, without looking further; `@` takes longer to begin with
+        # The common case, without looking further.  `dot` begins sooner than `@`, but copies a matrix with gaps.
+        return A.dot(v) if A.flags.forc else A @ v
     if is_foreign(A):
         xp = namespace(A)
         return xp.astype(A @ xp.astype(v, A.dtype, copy=False), xp.float64, copy=False)

@@ -16,7 +16,7 @@ from .._math.geometry import SAFE_SINGLE, unit
 from ._operators import Matrix, Vector, is_sparse, quiet, row_blocks
 
 BLOCK = 2**16
-"""Entries that are looked at at a time: no temporary of the size of the data."""
+"""Entries that are read at a time: no temporary of the size of the data."""
 
 
 class DataSizes(NamedTuple):
@@ -116,6 +116,7 @@ def _row_sums(A: Matrix, scale: float = 1.0) -> tuple[Array, Array]:
     for part in row_blocks(A.shape, BLOCK):
         sizes = xp.abs(A[part, :])
         sizes = sizes if scale == 1.0 else scale * sizes
-        squares.append(xp.vecdot(sizes, sizes))
+        # an accelerator's products may be of a lower precision than its sums
+        squares.append(xp.vecdot(sizes, sizes) if type(sizes) is np.ndarray else xp.sum(sizes * sizes, axis=1))
         sums.append(xp.sum(sizes, axis=1))
     return xp.concat(squares), xp.concat(sums)

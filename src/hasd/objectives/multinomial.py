@@ -49,7 +49,7 @@ class MultinomialLoss(Loss):
     weights: Any = None  # positive, divided by their sum
     intercept: bool = False
     own: Any = field(init=False)  # where the numbers of the rows' own classes are in the vector K x n
-    odds: Any = field(init=False)  # the best intercepts for z = 0: the logarithms of the classes' shares
+    odds: Any = field(init=False)  # the best intercepts for z = 0, whose sum is 0: logarithms of the classes' shares
     spread: float = field(init=False)  # by how much these differ at most
 
     def __post_init__(self) -> None:
@@ -68,7 +68,7 @@ class MultinomialLoss(Loss):
         odds = np.log(np.bincount(y, weights=weights)) if self.intercept else np.zeros(len(counts))
         own = y * len(y) + np.arange(len(y))
         kept = {"y": y, "classes": len(counts), "weights": weights, "own": own}
-        kept |= {"odds": odds, "spread": float(odds.max() - odds.min())}
+        kept |= {"odds": odds - odds.mean(), "spread": float(odds.max() - odds.min())}
         for name, value in kept.items():
             object.__setattr__(self, name, value)
 

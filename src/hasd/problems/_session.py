@@ -16,6 +16,7 @@ from .._run.progress import NEARLY, Bar, describe, share_of_budget, share_of_way
 from .._run.report import Result
 from .._run.status import Status, Stop
 from .._scipy_style import summary
+from ..objectives._operators import float_settings, settings_of_caller
 
 
 @dataclass
@@ -41,6 +42,7 @@ class Session:
     nit: int = 0  # iterations that are done
     stage: tuple[int, int, float] | None = None  # stages that are done, how many there are, the aim of this one
     first: float = math.inf  # the gap or error at the first row of the stage
+    errstate: Any = field(default_factory=settings_of_caller)  # the caller's, for the callback
 
     def __post_init__(self) -> None:
         """Refuse limits, callbacks and flags that are none; open the bar where one is wanted."""
@@ -84,7 +86,8 @@ class Session:
         self.bar.show(share, seen.nit, describe(fun, seen.gap, f"error={left:.1e}"))
         if self.callback is not None:
             try:
-                self.callback(intermediate_result=seen)
+                with float_settings(self.errstate):
+                    self.callback(intermediate_result=seen)
             except StopIteration as stop:
                 raise Stop(Status.CALLBACK) from stop
 
