@@ -3,7 +3,8 @@
 NumPy and SciPy bring a BLAS library each, and each keeps threads of its own, which wait for more work by keeping a core
 busy.  Where a threaded call of one library follows a threaded call of the other, there are more busy threads than
 cores, and both calls take many times as long (`python -m benchmarks.pools --threads 2` measures it).  So what is large
-enough for threads is done by NumPy, which makes the products with A as well.  SciPy's triangular solves use one thread.
+enough for threads is done by NumPy, which makes the products with A as well.  SciPy, whose functions begin sooner,
+factorises small matrices and solves with a triangular one: for these its BLAS uses one thread.
 """
 
 from __future__ import annotations
@@ -12,8 +13,11 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg.blas import dtrsv
+from scipy.linalg.lapack import dpotrf
 
 Matrix = np.ndarray[Any, Any]
+SMALL = 127
+"""OpenBLAS, which SciPy's wheels come with, factorises matrices of up to so many rows with one thread."""
 
 
 def cholesky(H: Matrix) -> Matrix:
@@ -23,7 +27,12 @@ def cholesky(H: Matrix) -> Matrix:
     array([[2., 1.],
            [0., 1.]])
     """
-    return np.linalg.cholesky(H).T
+    if len(H) > SMALL:
+        return np.linalg.cholesky(H).T
+    U, failed = dpotrf(H.T)  # .T: LAPACK's order of memory, and H is symmetric
+    if failed:
+        raise np.linalg.LinAlgError("Matrix is not positive definite")
+    return U
 
 
 def solve(U: Matrix, b: Matrix) -> Matrix:

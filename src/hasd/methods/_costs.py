@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from .._run.problem import Problem
 from ..objectives._operators import is_sparse
 
 GRAM = 0.2
@@ -51,6 +52,14 @@ class Costs:
                 counts = np.bincount(matrix.indices, minlength=rows).astype(float)
             return cls(rows, d, classes * float(matrix.nnz), True, pairs * float(counts @ counts), pairs)
         return cls(rows, d, rows * float(objective.row_cost), pairs=pairs)
+
+    @classmethod
+    def in_run(cls, problem: Problem) -> Costs:
+        """Those of the objective of a run, counted once."""
+        known: Costs | None = problem.__dict__.get("costs")
+        if known is None:
+            known = problem.__dict__["costs"] = cls.of(problem.objective)
+        return known
 
     @property
     def product(self) -> float:

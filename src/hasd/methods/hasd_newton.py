@@ -131,7 +131,7 @@ class HASDNewton(ImageMethod):
         images = problem.images
         softness = 1.0 if math.isinf(images.width) else math.nan
         own = {"point": images.at(start.x), "softness": softness, "best": start.f, "first": start.f}
-        own |= {"spent": Costs.of(problem.objective).step(1)}  # a Hessian that costs less than a step is made at once
+        own |= {"spent": Costs.in_run(problem).step(1)}  # a Hessian that costs less than a step is made at once
         return NewtonState(**first_state(problem, start, problem.mu), **own)
 
     def step(self, problem: Problem, state: State) -> NewtonState:
@@ -141,7 +141,7 @@ class HASDNewton(ImageMethod):
             raise Stop(Status.CONVERGED)
         if falls_endlessly(state):
             raise Stop(Status.UNBOUNDED)
-        costs = Costs.of(problem.objective)
+        costs = Costs.in_run(problem)
         model = _choose_model(problem, state, costs)
         flat = CLOSE if math.isinf(model.images.width) else ROUGH
         line = ImageLine(problem, model.e, model.step, model.point, model.images, flat)

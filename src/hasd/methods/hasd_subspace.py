@@ -113,7 +113,7 @@ class HASDSubspace(ImageMethod):
         slopes = images.slopes(span.W, state.point) + ridge.gradient(place.c)
         if state.age == 0 or norm2(h - slopes[: h.size]) <= DISAGREE * e.norm2:
             faint = math.inf if problem.bounded_below or ridge.mu > 0.0 else e.dg()
-            effort = Effort(self.inner, Costs.of(problem.objective))
+            effort = Effort(self.inner, Costs.in_run(problem))
             try:
                 place = minimise(images, span, place, ridge, slopes, effort, faint)
                 if state.age == 0 and place.point is state.point:

@@ -37,7 +37,7 @@ _OF_CALLER: ContextVar[dict[str, Any] | None] = ContextVar("hasd_settings_of_cal
 def settings_of_caller() -> dict[str, Any]:
     """How NumPy treats overflow and the like in the caller's own code."""
     known = _OF_CALLER.get()
-    return np.geterr() if known is None else known
+    return dict(np.geterr()) if known is None else known
 
 
 class float_settings:
