@@ -131,7 +131,7 @@ def test_no_two_modules_have_one_name():
     assert not {stem: where for stem, where in places.items() if len(where) > 1 and stem not in SHARED}
 
 
-ONE_THREAD = {"scipy.linalg.blas.ddot", "scipy.linalg.blas.dtrsv", "scipy.linalg.lapack.dpotrf"}
+ONE_THREAD = {f"scipy.linalg.{name}" for name in ("blas.ddot", "blas.dtrsv", "lapack.dpotrf", "lapack.dpotrs")}
 """Functions of SciPy that use one thread: `dtrsv` always, the others for vectors and matrices as small as ours."""
 ONCE = {"scipy.linalg.eigvalsh"}
 """What is computed at most once for an objective, when its constants are asked for."""

@@ -20,6 +20,8 @@ FARTHER = 10.0
 """Newton's step along d is at most so many times the one d itself proposes."""
 LOOKS = 30
 """Points looked at along a direction before it is given up."""
+CLEAR = 0.01
+"""Tangents are asked where rounding of f moves the place at which they meet by no more than this part of the way."""
 EAGER, LEAP = 10, 2.0**9
 """While f falls, EAGER looks go four times as far each, and later ones LEAP times as far: 1e60 in all.  While it does
 not fall, EAGER looks go a tenth as far or more, and later ones, where f is more than doubled, LEAP, LEAP^2, LEAP^4, ...
@@ -69,7 +71,7 @@ class Ray:
     """The images z + t A d of a half-line: a pass over n for every look.
 
     It follows a Newton step.  Where f still falls at the end of that step, the step is taken as it is, because the next
-    one knows better how to go on.
+    one knows better how to go on.  Where it is too long, as it often is for a smoothed maximum, tangents shorten it.
     """
 
     images: Images
@@ -178,7 +180,10 @@ def wolfe(
         del look  # and its vectors, unless it is the best, before the next are made
         if high is not None and _is_closed(low, high):
             break
-        t = _point_beyond(low, slope0, trials) if high is None else _point_between(low, high, trials, again)
+        if high is None:
+            t = _point_beyond(low, slope0, trials)
+        else:
+            t = _point_between(low, high, trials, again and line.is_newton and _shows_tangents(low, high, eps))
     if high is None:  # f still falls, dozens of orders of magnitude away
         seen = f0 - low.f > rounding(f0, low.f, eps=eps)
         if seen and -slope0 > faint():
@@ -201,11 +206,11 @@ def _point_beyond(low: Look, slope0: float, trials: int) -> float:
     return (max(-slope0 / risen, 4.0) if risen > -1e-8 * slope0 else LEAP) * low.t
 
 
-def _point_between(low: Look, high: Look, trials: int, again: bool) -> float:
+def _point_between(low: Look, high: Look, trials: int, by_tangents: bool) -> float:
     """The minimiser of the cubic through both ends, kept away from the ends; where they are far apart, their mean.
 
-    What is seen so far away says nothing of where f falls, so the mean is that of the exponents.  Where the last two
-    looks were on the same side (`again`), the tangents at the ends are asked first.
+    What is seen so far away says nothing of where f falls, so the mean is that of the exponents.  `by_tangents`: first
+    the tangents at the ends are asked, as the last two looks were on the same side.
     """
     is_far = not high.f - low.f <= abs(low.f)  # also where it is NaN; near the minimum f may seem to rise by rounding
     if trials > EAGER and low.t == 0.0 and is_far:
@@ -216,7 +221,7 @@ def _point_between(low: Look, high: Look, trials: int, again: bool) -> float:
     if math.isnan(high.slope):
         return low.t + 0.1 * width
     least, most = low.t + 0.1 * width, high.t - 0.1 * width
-    if again and least < (t := _tangents_meet(low, high)) < most:
+    if by_tangents and least < (t := _tangents_meet(low, high)) < most:
         return t
     t = _cubic_minimum(low, high)
     return min(max(t, least), most) if math.isfinite(t) else low.t + 0.5 * width
@@ -238,5 +243,9 @@ def _tangents_meet(low: Look, high: Look) -> float:
     A smoothed maximum is nearly straight on either side of a sharp bend.  There a cubic misses the bend again and again
     from the same side, and the tangents find it.
     """
-    bend = high.slope - low.slope
-    return low.t + (low.f - high.f + high.slope * (high.t - low.t)) / bend if bend > 0.0 else math.nan
+    return low.t + (low.f - high.f + high.slope * (high.t - low.t)) / (high.slope - low.slope)
+
+
+def _shows_tangents(low: Look, high: Look, eps: float) -> bool:
+    """Whether where the tangents meet depends on f, and hardly on its rounding."""
+    return rounding(low.f, high.f, eps=eps) < CLEAR * (high.slope - low.slope) * (high.t - low.t)
