@@ -126,7 +126,7 @@ class Sight(NamedTuple):
     """How a point y, with its gradient, is seen from an estimate."""
 
     apart: Array  # y - center
-    up: float  # what the next is multiplied by, so that it does not underflow
+    up: float  # what the slope is multiplied by, so that it does not underflow
     slope: float  # <g, v - y> + (mu/2) ||v - y||^2
 
 

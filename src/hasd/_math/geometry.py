@@ -31,9 +31,9 @@ POWER, POWER_SINGLE = 1000, 100
 FAINT, LIFT = 2.0**-800, 2.0**900
 """Where all of a function's numbers are below FAINT, their products with steps may underflow.  Multiplied by LIFT they
 cannot; as it is a power of two, no digit of them changes."""
-SHORT = 10_000
-"""Vectors of so many entries or fewer are multiplied by SciPy's BLAS, which takes half of NumPy's time for a short one.
-For longer ones it would use threads, others than NumPy's (`_math.cholesky` says why that is to be avoided)."""
+ONE_THREAD = 10_000
+"""Vectors of so many entries or fewer are multiplied by SciPy's BLAS, whose functions begin sooner than NumPy's.  For
+longer ones it would use threads, others than NumPy's (`_math.cholesky` says why that is to be avoided)."""
 WEIGHTS, WEIGHTS_SINGLE = 1e100, 1e18
 """Weights lie between this and its inverse, so that no square of one underflows or overflows; the same in float32."""
 
@@ -76,7 +76,7 @@ def norm2(x: Array) -> float:
     """
     if type(x) is not np.ndarray:
         squared = dot(x, x)
-    elif x.dtype.char == "d" and 0 < x.size <= SHORT and x.ndim == 1:
+    elif x.dtype.char == "d" and 0 < x.size <= ONE_THREAD and x.ndim == 1:
         squared = ddot(x, x)
     else:  # unlike ndarray.dot, vdot does not warn of an overflow, which is dealt with below
         squared = float(np.vdot(x, x))
@@ -117,7 +117,7 @@ def dot(x: Array, y: Array) -> float:
     """<x, y> as a Python float."""
     if type(x) is np.ndarray and type(y) is np.ndarray:  # the common case, without the namespace's overhead
         is_double = x.dtype.char == y.dtype.char == "d"
-        if is_double and 0 < x.size <= SHORT and x.ndim == 1 and x.shape == y.shape:
+        if is_double and 0 < x.size <= ONE_THREAD and x.ndim == 1 and x.shape == y.shape:
             return ddot(x, y)
         return float(x.dot(y))
     return float(namespace(x).vecdot(x, y))

@@ -119,7 +119,7 @@ class Bounds:
             self.convexity, self.withdrawn = self.convexity.with_evaluation(at, state.iteration, bend, change)
             self.is_nonconvex = self.withdrawn != ""
         if self.oracle is not None:
-            self.oracle.newest = None  # the step before it is made is over, and it holds vectors
+            self.oracle.newest = None  # it holds vectors, which the next step does not need
         value, x = (at.f, at.x) if math.isnan(state.fun) else (state.fun, state.x)
         if value < self.upper:
             self.upper, self.x, self.doubt = value, x, _value_doubt(value, at)

@@ -62,7 +62,7 @@ class Oracle:
 
     def evaluate(self, x: Array) -> Evaluation:
         """f and g at x, counted against the budget."""
-        self.newest = None  # it holds vectors, and nobody asks for it any more
+        self.newest = None  # it holds vectors, and is about older evaluations than those to come
         if self.maxfun < math.inf or self.deadline < math.inf:
             self._check_budget(x)
         return self._take_in(self.evaluation(x, *self.source.value_and_grad(x, self.deadline)))

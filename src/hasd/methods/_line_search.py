@@ -183,7 +183,7 @@ def wolfe(
         if high is None:
             t = _point_beyond(low, slope0, trials)
         else:
-            t = _point_between(low, high, trials, again and line.is_newton and _shows_tangents(low, high, eps))
+            t = _point_between(low, high, trials, again and line.is_newton and _is_clear(low, high, eps))
     if high is None:  # f still falls, dozens of orders of magnitude away
         seen = f0 - low.f > rounding(f0, low.f, eps=eps)
         if seen and -slope0 > faint():
@@ -246,6 +246,6 @@ def _tangents_meet(low: Look, high: Look) -> float:
     return low.t + (low.f - high.f + high.slope * (high.t - low.t)) / (high.slope - low.slope)
 
 
-def _shows_tangents(low: Look, high: Look, eps: float) -> bool:
-    """Whether where the tangents meet depends on f, and hardly on its rounding."""
+def _is_clear(low: Look, high: Look, eps: float) -> bool:
+    """Whether rounding of f hardly changes the place where the tangents meet."""
     return rounding(low.f, high.f, eps=eps) < CLEAR * (high.slope - low.slope) * (high.t - low.t)
