@@ -1,4 +1,4 @@
-"""The aims of the library, each judged by what was measured: a line PASS or MISS."""
+"""The aims of the library, each judged by what was measured: a line PASS, MISS, or ---- where that does not tell."""
 
 from __future__ import annotations
 
@@ -81,13 +81,22 @@ def _mean(aim: str, ratios: dict[str, Ratio], least: float) -> Verdict:
 
 
 def _least(aim: str, ratios: dict[str, Ratio], least: float) -> Verdict:
+    """A ratio that is only known to be at least something below the limit may be above it: it decides nothing."""
     if not ratios:
         return Verdict(aim, "no problem", None)
-    under = {name: one for name, one in ratios.items() if one.value < least or one.bound == "<="}
-    if not under:
+    low = {name: one for name, one in ratios.items() if one.value < least or one.bound == "<="}
+    under = {name: one for name, one in low.items() if one.bound != ">="}
+    unknown = {name: one for name, one in low.items() if one.bound == ">="}
+    if not low:
         return Verdict(aim, f"least {least_of(ratios)}, of {len(ratios)} problems", True)
-    listed = ", ".join(f"{name} {under[name]}" for name in sorted(under, key=lambda name: under[name].value))
-    return Verdict(aim, f"{len(under)} of {len(ratios)} below: {listed}", False)
+    parts = [(under, "below"), (unknown, "not known, as a run was cut off")]
+    found = "; ".join(f"{len(those)} of {len(ratios)} {word}: {_list(those)}" for those, word in parts if those)
+    return Verdict(aim, found, False if under else None)
+
+
+def _list(ratios: dict[str, Ratio]) -> str:
+    """The problems with their ratios, the smallest first."""
+    return ", ".join(f"{name} {ratios[name]}" for name in sorted(ratios, key=lambda name: ratios[name].value))
 
 
 def least_of(ratios: dict[str, Ratio]) -> str:

@@ -167,6 +167,21 @@ def test_verdicts_say_what_was_missed():
     assert not any(one.passed for one in targets.verdicts(slow, None, []))
 
 
+@pytest.mark.parametrize(
+    ("ratios", "passed", "said"),
+    [
+        ([summary.Ratio(0.5, ">=")], None, "1 of 2 not known, as a run was cut off: a >=0.5"),
+        ([summary.Ratio(2.0, ">=")], True, "least 1.5 (last)"),
+        ([summary.Ratio(0.5)], False, "1 of 2 below: a 0.5"),
+        ([summary.Ratio(0.5, ">="), summary.Ratio(0.7)], False, "1 of 3 below: b 0.7; 1 of 3 not known"),
+        ([summary.Ratio(2.0, "<=")], False, "1 of 2 below: a <=2"),
+    ],
+)
+def test_a_ratio_that_may_be_above_the_limit_is_neither_a_pass_nor_a_miss(ratios, passed, said):
+    judged = targets._least("aim", dict(zip("ab", ratios, strict=False)) | {"last": summary.Ratio(1.5)}, 1.0)
+    assert judged.passed is passed and said in judged.found
+
+
 def test_products_are_compared_with_those_of_an_earlier_run_on_the_same_seeds():
     now = summary.Results([row(seed=seed, work=10, method="new") for seed in (0, 1)] + [row(problem="unknown then")])
     for work, passed in ((10, True), (9, False)):
