@@ -26,7 +26,7 @@ class Verdict:
 
     aim: str
     found: str
-    passed: bool | None  # None: nothing was measured that could tell
+    passed: bool | None  # None: what was measured does not tell
 
     def __str__(self) -> str:
         """One line."""
