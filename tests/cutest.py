@@ -120,11 +120,18 @@ def exact_norm(x: np.ndarray) -> float:
 
 
 class Rows(np.ndarray):
-    """Rows whose products with a vector are such sums; combinations of rows are added row by row."""
+    """Rows whose products with vectors are such sums; combinations of rows are added row by row.
 
-    def __matmul__(self, vector: np.ndarray) -> np.ndarray:
-        plain = np.asarray(vector)
-        return np.array([exact_dot(row, plain) for row in np.asarray(self)])
+    What else is computed from them is a plain array.
+    """
+
+    def __array_wrap__(self, made: np.ndarray, context: object = None, return_scalar: bool = False) -> np.ndarray:
+        return np.asarray(made)
+
+    def __matmul__(self, other: np.ndarray) -> np.ndarray:
+        columns = np.asarray(other).T
+        sums = [[exact_dot(row, column) for column in np.atleast_2d(columns)] for row in np.asarray(self)]
+        return np.array(sums).reshape(len(self), *columns.shape[:-1])
 
     def __rmatmul__(self, shares: np.ndarray) -> np.ndarray:
         total = np.zeros(self.shape[1])

@@ -22,7 +22,7 @@ from typing import NamedTuple
 from .arrays import resolution
 from .doubt import EPS, roundings
 from .evaluation import Evaluation
-from .geometry import Array, Geometry, dot, lift, norm2, unit
+from .geometry import FAINT, Array, Geometry, dot, lift, norm2, unit
 
 
 def rounding(*values: float, eps: float = EPS) -> float:
@@ -184,7 +184,7 @@ class Estimate:
 
     def sight(self, e: Evaluation) -> Sight:
         """How the point of an evaluation is seen: what a cut there and its largest weight are made of."""
-        apart, up = e.x - self.center, lift(e.f, e.norm2)
+        apart, up = e.x - self.center, 1.0 if e.norm2 >= FAINT else lift(e.f, e.norm2)
         return Sight(apart, up, self.slope(e, up, self.away - apart))
 
     def cut(self, a: float, e: Evaluation, sight: Sight | None = None) -> Estimate:
@@ -192,15 +192,16 @@ class Estimate:
 
         The weight is rounded so that A_{t+1} = A_t + a holds to the last digit: weights are ours to choose.
         """
-        A = self.weight + a
+        A, mu = self.weight + a, self.mu
         a = A - self.weight
-        kappa, kappa_next = self.kappa, 1.0 + self.mu * A
+        kappa_next = 1.0 + mu * A
         apart, up, linear = sight or self.sight(e)
-        if self.mu == 0.0:
+        if mu == 0.0:
             away = self.away - a * e.g
         else:
-            away = (kappa / kappa_next) * self.away + (a * self.mu / kappa_next) * apart - (a / kappa_next) * e.g
-            linear *= kappa / kappa_next
+            kept = self.kappa / kappa_next
+            away = kept * self.away + (a * mu / kappa_next) * apart - (a / kappa_next) * e.g
+            linear *= kept
         length = a * e.norm2
         fall = length * length / (2.0 * kappa_next)
         psi, first = _two_sum(self.psi, (a / up) * (up * e.f + linear))
@@ -218,21 +219,23 @@ class Estimate:
         far = ||y - center||, reach = ||v_{t+1} - center||.  Sizes are those of the terms that are added up; an error in
         v_{t+1} tilts psi_{t+1} by kappa_{t+1} times as much.
         """
-        doubt, old = e.doubt, self.charge
-        unit = max(e.eps, self.eps) * roundings(e.x.shape[0])
-        spread = self.reach + far
-        terms = abs(e.f) + e.norm2 * spread + 0.5 * self.mu * spread * spread
-        length = a * e.norm2
-        slope = doubt.slope + 2.0 * self.eps * (e.norm2 + self.mu * far)
-        tilt = 2.0 * self.eps * (reach + self.reach) * kappa
-        value = a * (doubt.value + slope * far + 2.0 * unit * terms) + unit * length * length / kappa + tilt * reach
+        doubt, slope, _, value_bend, slope_bend, slope_root, _, _ = e.doubt
+        eps, mu, n, before = self.eps, self.mu, e.norm2, self.reach
+        unit = max(e.eps, eps) * roundings(e.x.shape[0])
+        spread = before + far
+        terms = abs(e.f) + n * spread + 0.5 * mu * spread * spread
+        length = a * n
+        slope += 2.0 * eps * (n + mu * far)
+        tilt = 2.0 * eps * (reach + before) * kappa
+        value = a * (doubt + slope * far + 2.0 * unit * terms) + unit * length * length / kappa + tilt * reach
+        old = self.charge
         return Charge(
-            old.value + value,
-            old.slope + a * slope + tilt,
-            old.value_bend + a * (doubt.value_bend + doubt.slope_bend * far),
-            old.slope_bend + a * doubt.slope_bend,
-            old.value_root + a * doubt.slope_root * far,
-            old.slope_root + a * doubt.slope_root,
+            old[0] + value,
+            old[1] + a * slope + tilt,
+            old[2] + a * (value_bend + slope_bend * far),
+            old[3] + a * slope_bend,
+            old[4] + a * slope_root * far,
+            old[5] + a * slope_root,
         )
 
     def slope(self, e: Evaluation, up: float, away: Array | None = None) -> float:
@@ -251,13 +254,14 @@ class Estimate:
         E = ||g||^2/2 - mu (f(y) - f_next).  S and D are lowered by what rounding may have added, so that no weight
         grows out of noise.  Divided through by ||g||: nothing overflows, and scaling f scales a exactly.
         """
-        n, kappa, up = e.norm2, self.kappa, lift(e.f, f_next, e.norm2)
-        S = self.psi - self.weight * f_next - 8.0 * e.eps * (abs(self.psi) + self.weight * abs(f_next))
-        noise = rounding(up * e.f, up * f_next, eps=e.eps)
+        n, f, mu, psi, A = e.norm2, e.f, self.mu, self.psi, self.weight
+        kappa, up = 1.0 + mu * A, 1.0 if n >= FAINT else lift(f, f_next, n)
+        S = psi - A * f_next - 8.0 * e.eps * (abs(psi) + A * abs(f_next))
+        noise = rounding(up * f, up * f_next, eps=e.eps)
         _, factor, slope = sight or self.sight(e)
-        D = (up * self.mu) * S + kappa * (up * e.f + slope * (up / factor) - up * f_next - noise)
+        D = (up * mu) * S + kappa * (up * f + slope * (up / factor) - up * f_next - noise)
         # Strong convexity gives E >= 0; the floor only shortens a, so the inequality stays true.
-        half = max(0.5 - (self.mu / n) * ((e.f - f_next) / n), 1e-12)
+        half = max(0.5 - (mu / n) * ((f - f_next) / n), 1e-12)
         d = D / (up * n)
         discriminant = d * d + 4.0 * half * kappa * S
         if not discriminant >= 0.0:

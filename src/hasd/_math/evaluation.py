@@ -94,9 +94,10 @@ class Bend(NamedTuple):
 
     def with_change(self, change: Change) -> Bend:
         """The same, where the change from the last evaluation to this one is known."""
-        before, e, apart = change.before, change.after, change.length
+        before, e, _, apart, turn = change
         noise = 4.0 * e.eps * max(e.size, before.size)
-        seen = change.turn / (apart + noise) if apart + noise > 0.0 else 0.0
+        far = apart + noise
+        seen = turn / far if far > 0.0 else 0.0
         # points that their last digits do not tell apart show no curvature by having the same gradient
         return Bend(max(self.largest, seen), e, self.pairs + (apart > noise))
 

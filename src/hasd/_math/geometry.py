@@ -24,8 +24,11 @@ from scipy.linalg.blas import ddot
 from .._checks import check_shape, is_number, show_value
 from .arrays import Array, as_numpy, convert_like, detach, largest_size, namespace, resolution, to_host, vanishes
 
+ndarray, DOUBLE, sqrt = np.ndarray, np.dtype(np.float64), math.sqrt
+"""Looked up once: inner products and norms of short vectors are asked for a dozen times in an iteration."""
 SAFE, SAFE_SINGLE = 1e-200, 1e-25
 """Squares between this and its inverse are free of underflow and overflow; the same in float32."""
+SAFE_INVERSE = 1.0 / SAFE_SINGLE
 POWER, POWER_SINGLE = 1000, 100
 """A vector is scaled by powers of two up to this, or their inverses, to a size where its squares are safe."""
 FAINT, LIFT = 2.0**-800, 2.0**900
@@ -74,15 +77,15 @@ def norm2(x: Array) -> float:
     >>> norm2(np.array([3e300, 4e300]))
     5e+300
     """
-    if type(x) is not np.ndarray:
+    if type(x) is not ndarray:
         squared = dot(x, x)
-    elif x.dtype.char == "d" and 0 < x.size <= ONE_THREAD and x.ndim == 1:
+    elif x.dtype == DOUBLE and x.ndim == 1 and 0 < len(x) <= ONE_THREAD:
         squared = ddot(x, x)
     else:  # unlike ndarray.dot, vdot does not warn of an overflow, which is dealt with below
         squared = float(np.vdot(x, x))
-    if SAFE_SINGLE < squared < 1.0 / SAFE_SINGLE:  # safe in either precision: no scaling is needed
-        return math.sqrt(squared)
-    double = (type(x) is np.ndarray and x.dtype == np.float64) or resolution(x) <= 2.0**-52
+    if SAFE_SINGLE < squared < SAFE_INVERSE:  # safe in either precision: no scaling is needed
+        return sqrt(squared)
+    double = (type(x) is ndarray and x.dtype == DOUBLE) or resolution(x) <= 2.0**-52
     safe = SAFE if double else SAFE_SINGLE
     if safe < squared < 1.0 / safe:
         return math.sqrt(squared)
@@ -115,9 +118,8 @@ def lift(*sizes: float) -> float:
 
 def dot(x: Array, y: Array) -> float:
     """<x, y> as a Python float."""
-    if type(x) is np.ndarray and type(y) is np.ndarray:  # the common case, without the namespace's overhead
-        is_double = x.dtype.char == y.dtype.char == "d"
-        if is_double and 0 < x.size <= ONE_THREAD and x.ndim == 1 and x.shape == y.shape:
+    if type(x) is ndarray and type(y) is ndarray:  # the common case, without the namespace's overhead
+        if x.dtype == DOUBLE == y.dtype and x.ndim == y.ndim == 1 and 0 < len(x) == len(y) <= ONE_THREAD:
             return ddot(x, y)
         return float(x.dot(y))
     return float(namespace(x).vecdot(x, y))

@@ -16,7 +16,6 @@ from .._math.arrays import Array
 from .._math.doubt import CERTAIN, Doubt
 from .._math.estimate import EstimateBound
 from .._math.evaluation import Change, Evaluation
-from ..objectives._operators import quiet
 from .certificate import Cut, cut_at
 from .convexity import Convexity
 from .oracle import Oracle
@@ -110,16 +109,15 @@ class Bounds:
         """An upper bound on the least value: the value with what it may be off by."""
         return self.upper + self.doubt.value + self.bend * self.doubt.value_bend
 
-    @quiet
     def __call__(self, state: State) -> None:
-        """Take in one state."""
-        bend, at = self.bend, state.at
+        """Take in one state.  The caller silences NumPy's warnings."""
+        bend, at, oracle = self.bend, state.at, self.oracle
         if self.convexity is not None and at.finite and not self.withdrawn:
-            change = Change.between if self.oracle is None else self.oracle.change
+            change = Change.between if oracle is None else oracle.change
             self.convexity, self.withdrawn = self.convexity.with_evaluation(at, state.iteration, bend, change)
             self.is_nonconvex = self.withdrawn != ""
-        if self.oracle is not None:
-            self.oracle.newest = None  # it holds vectors, which the next step does not need
+        if oracle is not None:
+            oracle.newest = None  # it holds vectors, which the next step does not need
         value, x = (at.f, at.x) if math.isnan(state.fun) else (state.fun, state.x)
         if value < self.upper:
             self.upper, self.x, self.doubt = value, x, _value_doubt(value, at)

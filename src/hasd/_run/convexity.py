@@ -37,15 +37,16 @@ class Convexity(NamedTuple):
 
         bend: the largest curvature seen; change: gives the change between two evaluations.
         """
-        new = Seen(e, iteration)
-        if self.first is None or self.best is None or self.last is None:
+        new, (first, best, last) = Seen(e, iteration), self
+        if first is None or best is None or last is None:
             return Convexity(new, new, new), ""
-        violation = ""
-        if e.g is not self.last.e.g:  # arrays are compared: evaluations from a checkpoint are new objects
-            other = self.best if iteration % 2 else self.first
-            step = change(self.last.e, e).s
-            violation = _find_violation(other, new, bend) or _find_violation(self.last, new, bend, step)
-        return Convexity(self.first, new if e.f < self.best.e.f else self.best, new), violation
+        violation, before = "", last.e
+        if e.g is not before.g:  # arrays are compared: evaluations from a checkpoint are new objects
+            other = best if iteration % 2 else first
+            if other.e is not before:  # in a descent, the last is the best
+                violation = _find_violation(other, new, bend)
+            violation = violation or _find_violation(last, new, bend, change(before, e).s)
+        return Convexity(first, new if e.f < best.e.f else best, new), violation
 
 
 def _find_violation(old: Seen, new: Seen, bend: float, step: Array = None) -> str:

@@ -22,7 +22,7 @@ def states(problem: Problem, method: Method, start: Evaluation | State) -> Itera
     while True:
         problem.oracle.newest = None  # a caller may keep the generator for long, and it holds vectors
         yield state
-        state = next_state(problem, method, state)
+        state = quiet(next_state)(problem, method, state)
 
 
 @quiet  # inf and NaN are checked for where they matter
@@ -31,9 +31,8 @@ def first_state(problem: Problem, method: Method, start: Evaluation) -> State:
     return replace(method.init(problem, start), method=method.name)
 
 
-@quiet
 def next_state(problem: Problem, method: Method, state: State) -> State:
-    """The next state; Stop where there is none."""
+    """The next state; Stop where there is none.  The caller silences NumPy's warnings."""
     if state.grad_norm == 0.0:
         raise Stop(Status.CONVERGED)
     try:

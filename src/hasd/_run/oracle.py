@@ -105,9 +105,9 @@ class Oracle:
     def evaluation(self, x: Array, f: float, g: Array, image: float | None = None) -> Evaluation:
         """The function at x, with the precision it was computed in and what it may be off by."""
         precision, slope, size = self.source.precision, norm2(g), norm2(x)
-        e = Evaluation(x, f, g, precision)
-        known = e.__dict__  # cached properties that are asked for in any case
-        known["norm2"], known["size"], known["eps"] = slope, size, max(resolution(x), precision)
+        e = object.__new__(Evaluation)  # a frozen class is slow to fill by its own means
+        known = e.__dict__  # with the cached properties that are asked for in any case
+        known.update(x=x, f=f, g=g, precision=precision, norm2=slope, size=size, eps=max(resolution(x), precision))
         if math.isfinite(f) and math.isfinite(slope) and math.isfinite(size):
             known["finite"] = True
         known["doubt"] = self.source.doubt(e, image)

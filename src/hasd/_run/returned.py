@@ -19,8 +19,8 @@ def as_array(value: Any, name: str) -> Array:
 
 def as_scalar(value: Any, name: str = "fun") -> float:
     """What the user's function returned, as a float; anything but one real number is an error."""
-    if type(value) is float:
-        return value
+    if type(value) is float or type(value) is np.float64:
+        return float(value)
     if isinstance(value, tuple):
         hint = "; does fun return f and g? Give jac=True" if name == "fun" else ""
         raise TypeError(f"{name} must return one number, got a tuple of {len(value)}{hint}")

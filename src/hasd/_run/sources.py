@@ -128,16 +128,14 @@ class BlackBox(CountingSource):
         if self.jac is True:
             return self.value_and_grad(x)[0]
         self.nfev += 1
-        with float_settings(self.errstate):
-            return as_scalar(self.fun(self._argument(x), *self.args))
+        return as_scalar(self._call(self.fun, x))
 
     def value_and_grad(self, x: Array, deadline: float = math.inf) -> tuple[float, Array]:
         """f(x) and grad f(x)."""
         if self.jac is True:
             self.nfev += 1
             self.njev += 1
-            with float_settings(self.errstate):
-                pair = self.fun(self._argument(x), *self.args)
+            pair = self._call(self.fun, x)
             try:
                 f, g = pair
             except (TypeError, ValueError):
@@ -149,17 +147,20 @@ class BlackBox(CountingSource):
             self.njev += 1  # not where the deadline broke it off
             return f, g
         self.njev += 1
-        with float_settings(self.errstate):
-            g = self.jac(self._argument(x), *self.args)
-        return f, self._gradient(g, x)
+        return f, self._gradient(self._call(self.jac, x), x)
 
-    def _argument(self, x: Array) -> Any:
-        """What the user's function is called with."""
-        return self.layout.restore(copy_of(x))
+    def _call(self, function: Callable[..., Any], x: Array) -> Any:
+        """What the user's function returns at x, under the caller's settings."""
+        argument = copy_of(x)
+        if self.layout.shapes:
+            argument = self.layout.restore(argument)
+        with float_settings(self.errstate):
+            return function(argument, *self.args)
 
     def _gradient(self, value: Any, x: Array) -> Array:
         """The gradient in x's type; where it came in a coarser one, so is the function taken to be computed."""
-        value = self.layout.flatten(value, "what jac returns")
+        if self.layout.shapes:
+            value = self.layout.flatten(value, "what jac returns")
         if getattr(value, "dtype", x.dtype) != x.dtype:
             array = as_array(value, "what jac returns")
             if namespace(array).isdtype(array.dtype, "real floating"):

@@ -43,12 +43,13 @@ class Recorder:
 
     def __call__(self, state: State) -> None:
         """Take in x_t."""
-        self.bounds(state)
+        bounds = self.bounds
+        bounds(state)
         self.seconds += time.perf_counter() - self.resumed_at
         if self.rows > 0:
             nfev, _, nprod = self.oracle.counts
-            lower = self.bounds.lower if self.bounds.can_certify else math.nan
-            self.pending = state, (*read_state(state), nfev, nprod, self.seconds, lower, self.bounds.upper)
+            lower = bounds.lower if bounds.can_certify else math.nan
+            self.pending = state, (*read_state(state), nfev, nprod, self.seconds, lower, bounds.upper)
             if state.iteration % self.stride == 0:
                 self._append_pending()
                 if len(self.table) > 2 * self.rows:  # every other row goes

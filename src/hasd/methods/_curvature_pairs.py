@@ -6,19 +6,28 @@ Where an older Hessian B^{-1} is known by its Cholesky factor, the pairs correct
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from scipy.linalg.blas import dtrsv
 
-from .._math.arrays import Array, convert_like, largest_entry, multiply, namespace, to_numpy
+from .._math.arrays import Array, convert_like, largest_entry, multiply, namespace, to_float64, to_numpy
 from .._math.cholesky import cholesky, solve
+from .._math.geometry import dot
 from ..objectives._images import ColumnStore, Small
 
 ROOM = 20
 """Pairs that a store has room for at first; with a larger memory it grows as it fills."""
+TRIED = 5
+"""Pairs after which another diagonal is tried, and by which it is judged."""
+BETTER = 0.8
+"""It is taken where the logarithms of the ratios spread by no more than this part: five of them do not tell much."""
+LEAST = 1e-10
+"""How much less than the others a variable, or its gradient, may seem to have moved at most."""
 FLOOR = 1e-12
 """Curvature below this part of a variable's own, or of the largest, is rounding."""
 FAINTEST = 1e-30
@@ -50,17 +59,20 @@ class Pairs:
 
     H = B + (S, B Y) M (S, B Y)^T, where M is made of triu(S^T Y) and Y^T B Y: what the two loops compute, in three
     products (Byrd, Nocedal & Schnabel 1994, Theorem 2.2).  B is the inverse of the factorised matrix, or where there is
-    none c I with c = <s, y>/<y, y> of the newest pair.
+    none c D with c = <s, y>/<y, D y> of the newest pair.  D is a diagonal that knows the scales of the variables from
+    older pairs (`scales`); at first it is the identity.
     A pair is stored divided by ||y||, which leaves H as it is and keeps the squares in Y^T Y safe at any scale of f.
     Gradients are divided by `unit`, a power of two that grows with f's scale, so that no bit of H g depends on it.
     """
 
-    rows: Array  # s_0, y_0, s_1, y_1, ..., oldest first; with a factor B y_i in place of y_i
-    inner: Small  # <s_i, y_j> where i <= j, else 0; and <y_i, y_j>, or <y_i, B y_j>
+    rows: Array  # s_0, D y_0, s_1, D y_1, ..., oldest first; with a factor B y_i in place of D y_i
+    inner: Small  # <y_i, s_j> where i >= j, else 0; and <y_i, D y_j>, or <y_i, B y_j>
     unit: float = 1.0  # of gradients: the power of two at or below the first ||y||
     store: ColumnStore | None = None  # what the rows are a view of, in NumPy: its columns, in float64
     end: int = 0  # how many columns of the store there were when our last was added
     factor: Small | None = None  # the Cholesky factor of B^{-1}
+    diagonal: Array = None  # D; None: the identity
+    since: int = 0  # pairs since another diagonal was tried
 
     @classmethod
     def on(cls, factor: Small | None) -> Pairs:
@@ -69,11 +81,12 @@ class Pairs:
 
     def to_parts(self) -> dict[str, Any]:
         """Its fields without the buffer that it shares with later versions."""
-        return {"rows": self.rows, "inner": self.inner, "unit": self.unit, "factor": self.factor}
+        return {field.name: getattr(self, field.name) for field in fields(self) if field.name not in ("store", "end")}
 
-    def _divide(self, vector: Array) -> Array:
-        """B times a vector; there must be a factor."""
-        assert self.factor is not None
+    def _times_B(self, vector: Array) -> Array:
+        """B times a vector, but for the factor c."""
+        if self.factor is None:
+            return vector if self.diagonal is None else self.diagonal * vector
         return convert_like(solve(self.factor, to_numpy(vector)), vector)
 
     def __len__(self) -> int:
@@ -82,52 +95,149 @@ class Pairs:
 
     def append(self, s: Array, y: Array, size: float, memory: int) -> Pairs:
         """The newest pairs up to that memory, one with ||y|| = size among them."""
-        k = min(len(self), memory - 1)
-        unit = self.unit if len(self) else math.ldexp(0.5, math.frexp(size)[1])
+        count, factor = self.inner.shape[1], self.factor
+        k = min(count, memory - 1)
+        unit = self.unit if count else math.ldexp(0.5, math.frexp(size)[1])
+        if type(s) is np.ndarray:
+            s, y = to_float64(s), to_float64(y)
+        s, y = s / (size / unit), y / size
+        other = self._times_B(y) if factor is None else unit * self._times_B(y)
+        store, end, rows = self._rows_with(s, other, k, memory)
+        products = to_numpy(multiply(rows, y)).reshape(k + 1, 2).T
+        inner = np.zeros((2, k + 1, k + 1))
+        inner[:, :k, :k] = self.inner[:, count - k :, count - k :]
+        inner[:, k] = products
+        inner[1, :, k] = products[1]
+        flats, since = (*self.flats[count - k :], products.item(0, k)), self.since + 1
+        pairs = self._copy(rows=rows, inner=inner, unit=unit, store=store, end=end, since=since, flats=flats)
+        is_due = since >= TRIED and k >= 2 * TRIED and factor is None
+        return pairs._with_better_diagonal(memory) if is_due else pairs
+
+    def _rows_with(self, s: Array, other: Array, k: int, memory: int) -> tuple[ColumnStore | None, int, Array]:
+        """The rows of the newest k pairs and of one more; in NumPy with the store they are in and its end."""
         store, end = self.store, self.end
-        other, scale = (y, size) if self.factor is None else (self._divide(y), size / unit)
         if type(s) is not np.ndarray:
             xp = namespace(s)
-            new = xp.stack((s / (size / unit), other / scale))
-            rows = xp.concat((self.rows[-2 * k :, :], new)) if k else new
+            new = xp.stack((s, other))
+            return None, 0, xp.concat((self.rows[-2 * k :, :], new)) if k else new
+        if store is None or store.used != end or end + 2 > store.room:  # full, or appended to by another version
+            store, end = _make_store(2 * k, len(s), memory), 2 * k
+            store.array.T[:end] = self.rows[-end:] if k else 0.0
+        rows = store.array.T
+        rows[end], rows[end + 1] = s, other
+        end = store.used = end + 2
+        return store, end, rows[end - 2 * k - 2 : end]
+
+    def _with_better_diagonal(self, memory: int) -> Pairs:
+        """The same pairs with another D, if that fits the newest of them better.
+
+        A perfect c D would have <y, c D y> = <s, y> for every pair.  So D is judged by how much <y, D y>/<s, y> varies
+        among the newest pairs, and a new one by what the older pairs alone would have made of it.
+        """
+        newest = self.flats[-TRIED:]
+        weights = convert_like(1.0 / np.asarray(self.flats), self.rows)
+        squares = 1.0 if self.diagonal is None else self.diagonal * self.diagonal
+        moved, turned = _sum_squares(self.rows[: -2 * TRIED, :], weights[:-TRIED])
+        trial = scales(moved, turned / squares) / squares
+        turns = self.rows[1 - 2 * TRIED :: 2, :]
+        new = _spread(dot(turn, turn * trial) / flat for turn, flat in zip(turns, newest, strict=True))
+        own = plain = _spread(newest)  # that of the identity, as ||y|| = 1
+        if self.diagonal is not None:
+            own = _spread((self.inner[1].diagonal()[-TRIED:] / newest).tolist())
+        if new < BETTER * min(own, plain):
+            moved_since, turned_since = _sum_squares(self.rows[-2 * TRIED :, :], weights[-TRIED:])
+            return self._with_diagonal(scales(moved + moved_since, (turned + turned_since) / squares), memory)
+        if plain < own:
+            return self._with_diagonal(None, memory)
+        return self._copy(since=-TRIED)  # as it did not pay, the next trial is later
+
+    def _with_diagonal(self, diagonal: Array, memory: int) -> Pairs:
+        """The same pairs with this D; None: the identity."""
+        old, inner, made = self.rows, self.inner.copy(), {}
+        y = old[1::2, :] if self.diagonal is None else old[1::2, :] / self.diagonal
+        scaled = y if diagonal is None else y * diagonal
+        if self.store is None:
+            xp = namespace(old)
+            rows = xp.reshape(xp.stack((old[::2, :], scaled), axis=1), old.shape)
         else:
-            if store is None or store.used != end or end + 2 > store.room:  # full, or appended to by another version
-                store, end = ColumnStore(3 * min(memory, max(2 * k, ROOM)) + 2, len(s)), 2 * k
-                store.array.T[:end] = self.rows[-end:] if k else 0.0
-            rows = store.array.T
-            np.divide(s, size / unit, out=rows[end], dtype=np.float64)
-            np.divide(other, scale, out=rows[end + 1], dtype=np.float64)
-            end = store.used = end + 2
-            rows = rows[end - 2 * k - 2 : end]
-        newest = rows[-1, :] if self.factor is None else convert_like(y / size, rows)
-        products = to_numpy(multiply(rows, newest)).reshape(k + 1, 2).T
-        inner = np.zeros((2, k + 1, k + 1))
-        inner[:, :k, :k] = self.inner[:, len(self) - k :, len(self) - k :]
-        inner[:, :, k] = products
-        inner[1, k] = products[1]
-        return Pairs(rows, inner, unit, store, end, self.factor)
+            end = len(old)
+            store = _make_store(end, old.shape[1], memory)
+            rows = store.array.T[:end]
+            rows[::2], rows[1::2] = old[::2], scaled
+            made = {"store": store, "end": end}
+        inner[1] = to_numpy(multiply(rows[1::2, :], y.T))
+        return self._copy(rows=rows, inner=inner, diagonal=diagonal, since=0, **made)
+
+    def _copy(self, **changes: Any) -> Pairs:
+        """A copy with these fields changed; a frozen class is slow to fill by its own means."""
+        pairs = object.__new__(Pairs)
+        pairs.__dict__.update(self.__dict__, **changes)
+        return pairs
+
+    @cached_property
+    def flats(self) -> tuple[float, ...]:
+        """<s, y>/<y, y> of each pair, times `unit`: the inverse of its curvature."""
+        return tuple(self.inner[0].diagonal().tolist())
 
     @property
     def steepest(self) -> float:
         """The largest curvature <y, y>/<s, y> among the pairs; 0 without pairs."""
-        bends = self.inner[1].diagonal() / self.inner[0].diagonal()
-        return self.unit * max(largest_entry(bends), 0.0) if bends.size else 0.0
+        return self.unit / min(self.flats) if self.flats else 0.0
 
     def times(self, g: Array) -> Array:
         """H g; g itself, or B g, without pairs."""
         if self.rows is None:
-            return g if self.factor is None else self._divide(g)
-        SY, YY = self.inner[0], self.inner[1]
-        g = g / self.unit
-        along = to_numpy(multiply(self.rows, g)).reshape(-1, 2)
-        c = float(SY[-1, -1] / YY[-1, -1]) if self.factor is None else 1.0
-        shares = np.empty(along.shape)
+            return self._times_B(g)
+        scaled = g / self.unit
+        along = to_numpy(multiply(self.rows, scaled)).reshape(-1, 2)
+        c = self.flats[-1] / self.inner.item(1, -1, -1) if self.factor is None else 1.0
+        SY, YY = self.inner[0].T, self.inner[1]  # .T: BLAS's order of memory, so that nothing is copied
         alpha = dtrsv(SY, along[:, 0])  # the alpha of the first loop
-        shares[:, 1] = -c * alpha
         # c (g - Y alpha) is the vector between the two loops; its products with the y_i enter here.
-        shares[:, 0] = dtrsv(SY, SY.diagonal() * alpha - c * along[:, 1] - YY.dot(shares[:, 1]), trans=1)
-        corrected = convert_like(multiply(convert_like(shares.ravel(), self.rows), self.rows), g)
-        return corrected + (c * g if self.factor is None else self.unit * self._divide(g))
+        beta = dtrsv(SY, SY.diagonal() * alpha + c * (YY.dot(alpha) - along[:, 1]), trans=1, overwrite_x=1)
+        shares = np.empty(along.shape)
+        shares[:, 0], shares[:, 1] = beta, -c * alpha
+        corrected = multiply(convert_like(shares.ravel(), self.rows), self.rows)
+        plain = self._times_B(scaled)
+        return convert_like(corrected + (c if self.factor is None else self.unit) * plain, g)
+
+
+def scales(moved: Array, turned: Array) -> Array:
+    """The diagonal D with D_i^2 = moved_i / turned_i, divided by its largest entry.
+
+    These are the sums of s_i^2/<s, y> and y_i^2/<s, y> over pairs.  On f = 1/2 <x, E x> with a diagonal E, D is a
+    multiple of E^{-1}, and if a variable is measured in another unit, its entry follows.  A variable that has not
+    moved, and whose gradient has not changed, gets an entry between the others.
+    """
+    tops = largest_entry(moved), largest_entry(turned)
+    if not (min(tops) > 0.0 and max(tops) < math.inf):
+        return moved * 0.0 + 1.0
+    least = LEAST * LEAST
+    entries = namespace(moved).sqrt((moved + least * tops[0]) / (turned + least * tops[1]))
+    return entries / largest_entry(entries)
+
+
+def _sum_squares(rows: Array, weights: Array) -> tuple[Array, Array]:
+    """The sums of the squares of the first, third, ... rows and of the others; each pair of rows has its weight."""
+    if type(rows) is np.ndarray:
+        both = rows.reshape(len(weights), 2, -1)
+        return tuple(np.einsum("jki,jki,j->ki", both, both, weights))  # this needs no room for the squares
+    xp = namespace(rows)
+    first, other = (xp.sum(some * some * weights[:, None], axis=0) for some in (rows[::2, :], rows[1::2, :]))
+    return first, other
+
+
+def _spread(ratios: Iterable[float]) -> float:
+    """How far positive numbers are apart, whatever their unit."""
+    logs = [math.log(one) if one > 0.0 else -math.inf for one in ratios]
+    return max(logs) - min(logs)
+
+
+def _make_store(used: int, d: int, memory: int) -> ColumnStore:
+    """A store with so many columns of d entries in use, and with room for more."""
+    store = ColumnStore(3 * min(memory, max(used, ROOM)) + 2, d)
+    store.used = used
+    return store
 
 
 NO_PAIRS = Pairs(None, np.zeros((2, 0, 0)))

@@ -93,10 +93,11 @@ def advance(problem: Problem, state: S, at: Evaluation, estimate: Estimate, tria
 
     The iterate is that evaluation's point, unless ``x=`` and ``fun=`` say otherwise; theta is A_t/A_{t+1}.
     """
-    theta = state.weight / estimate.weight if estimate.weight > 0.0 else math.nan
-    made = {"iteration": state.iteration + 1, "estimate": estimate, "theta": theta, "trials": trials}
-    made |= {"gain": problem.gain(at)}
-    return state.with_fields(**(made | fields_at(problem, at) | own))
+    theta = state.estimate.weight / estimate.weight if estimate.weight > 0.0 else math.nan
+    N, n = problem.dual_norm(at), at.norm2
+    made = {"x": at.x, "fun": at.f, "at": at, "grad_norm": N, "gain": N / n if n > 0.0 else 1.0}
+    made |= {"iteration": state.iteration + 1, "estimate": estimate, "theta": theta, "trials": trials}
+    return state.with_fields(**(made | own))
 
 
 @dataclass(frozen=True)

@@ -81,8 +81,8 @@ class HASDQN(ImageMethod):
         if state.iteration == 0 and problem.traits.settle is not None:  # the first step; it may be all that is needed
             there = problem.oracle.settle(e.x)
             return advance(problem, state, there, add_cut(state.estimate, e, there.f), 1)
-        for pairs in (state.pairs, NO_PAIRS) if state.pairs else (NO_PAIRS,):
-            d = -pairs.times(e.g) if pairs else _first_direction(e)
+        for pairs in (NO_PAIRS,) if state.pairs.rows is None else (state.pairs, NO_PAIRS):
+            d = _first_direction(e) if pairs.rows is None else -pairs.times(e.g)
             slope = dot(e.g, d)
             line: Line = BlackBoxLine(problem, e.x, d) if state.point is None else ImageLine(problem, e, d, state.point)
             noise = partial(_slope_noise, state, d)

@@ -62,9 +62,13 @@ class ColumnStore:
 
     def __init__(self, room: int, rows: int = 0, model: Array = NUMPY):
         """Room for so many columns; the array is made with the first one, which sets its length and library."""
-        xp = namespace(model)
         self.room, self.used = room, 0
-        self.array = xp.empty((room, rows), dtype=xp.float64, device=device(model)).T  # .T: columns are contiguous
+        if type(model) is np.ndarray:
+            array = np.empty((room, rows))
+        else:
+            xp = namespace(model)
+            array = xp.empty((room, rows), dtype=xp.float64, device=device(model))
+        self.array = array.T  # .T: columns are contiguous
 
     def fill(self, start: int, columns: Array) -> Basis:
         """Write the columns from `start` on; the basis that ends with them."""
