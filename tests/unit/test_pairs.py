@@ -15,7 +15,7 @@ from hasd.methods._curvature_pairs import scales
 from hasd.methods.hasd_qn import NO_PAIRS, Pairs
 from hasd.objectives import Logistic, Quadratic
 
-MEMORY = 13
+MEMORY = 19
 
 
 def two_loops(pairs: list[tuple[np.ndarray, np.ndarray]], g: np.ndarray, D: Any = None) -> np.ndarray:

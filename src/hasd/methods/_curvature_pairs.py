@@ -22,10 +22,10 @@ from ..objectives._images import ColumnStore, Small
 
 ROOM = 20
 """Pairs that a store has room for at first; with a larger memory it grows as it fills."""
-TRIED = 5
+TRIED = 8
 """Pairs after which another diagonal is tried, and by which it is judged."""
 BETTER = 0.8
-"""It is taken where the logarithms of the ratios spread by no more than this part: five of them do not tell much."""
+"""It is taken where the logarithms of the ratios spread by no more than this part: eight of them do not tell much."""
 LEAST = 1e-10
 """How much less than the others a variable, or its gradient, may seem to have moved at most."""
 FLOOR = 1e-12
