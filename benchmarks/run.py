@@ -30,6 +30,9 @@ LATER = 20.0
 """On seeds after the first no run takes more seconds than this: what it spent then counts as a bound."""
 LONG = 5.0
 """A solver whose first run took more seconds than this, or was stopped by the cap, is not repeated."""
+SHORT, ROUNDS = 1.0, 3
+"""A solver that takes fewer seconds than this is run in so many rounds at least, on every seed: a short run may fall
+wholly into a moment at which something else has the processor."""
 
 
 @dataclass(frozen=True)
@@ -130,7 +133,9 @@ def _in_turn(
         solver(problem, goal, WARM_UP)
     took: dict[str, float] = {}
     finished: set[str] = set()
-    for repeat in range(repeats):
+    for repeat in range(max(repeats, ROUNDS)):
+        if repeat == repeats:
+            finished.update(name for name, seconds in took.items() if seconds >= SHORT)
         for name, solver in solvers.items():
             if name in finished:
                 continue

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import time
 from collections.abc import Callable, Sized
 from functools import partial
 from typing import Any
@@ -69,7 +70,10 @@ def ignored_note(hess: Any, hessp: Any) -> str:
 
 
 def callback(given: Callable[..., Any], recorder: Recorder, x0: Array, layout: Layout) -> Callable[[State], None]:
-    """The user's callback in SciPy's two forms, given x as x0 is; StopIteration becomes our Stop."""
+    """The user's callback in SciPy's two forms, given x as x0 is; StopIteration becomes our Stop.
+
+    The seconds of the trace do not count what it takes.
+    """
     with_result, bounds = wants_result(given), recorder.bounds
 
     def call(state: State) -> None:
@@ -84,6 +88,7 @@ def callback(given: Callable[..., Any], recorder: Recorder, x0: Array, layout: L
             tell()
         except StopIteration as stop:
             raise Stop(Status.CALLBACK) from stop
+        recorder.resumed_at = time.perf_counter()
 
     return call
 

@@ -305,6 +305,8 @@ class TestLimits:
 
 
 VECTORS = {"hasd-qn": 84, "hasd-cg": 25, "hasd-subspace": 420}
+MANY = 170
+"""The same for a long run of hasd-qn, which copies its pairs from time to time."""
 PLAIN = 24
 """Vectors of the length of x that a run may hold at its peak, the caller's own not counted."""
 
@@ -342,6 +344,25 @@ class TestSize:
         finally:
             tracemalloc.stop()
         assert peak / x0.nbytes <= VECTORS.get(method, PLAIN)
+
+    def test_a_long_run_holds_no_more_vectors_than_its_pairs_need(self):
+        """Variables of different scales, neighbours coupled: D changes several times.  Mutation: not block by block."""
+        d = 20_000
+        scales = np.geomspace(1.0, 1e4, d)
+
+        def f(x):
+            y = x - 1.0 + 0.7 * np.roll(x - 1.0, 1)
+            return 0.5 * float(y @ (scales * y)), scales * y + 0.7 * np.roll(scales * y, -1)
+
+        x0 = np.linspace(0.0, 0.5, d)
+        tracemalloc.start()
+        try:
+            res = hasd.minimize(f, x0, jac=True, method="hasd-qn", tol=0, maxiter=120, trace=False)
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+        assert res.nit == 120
+        assert VECTORS["hasd-qn"] < peak / x0.nbytes <= MANY
 
     @pytest.mark.slow
     @pytest.mark.parametrize("method", ["hasd", "gradient-descent"])

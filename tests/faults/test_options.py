@@ -44,7 +44,7 @@ ACCEPTED = {
     ("hasd", "stronger_cuts"): {"True": "a flag"},
     ("hasd-subspace", "memory"): {"None": "by cost", "10^400": "as many directions as there are variables"},
     ("hasd-subspace", "inner"): {"10^400": "as many steps as it takes"},
-    ("hasd-qn", "memory"): {"10^400": "as many pairs as there are iterations"},
+    ("hasd-qn", "memory"): {"None": "by the length of x", "10^400": "as many pairs as there are iterations"},
     ("hasd-newton", "memory"): {"10^400": "as many pairs as there are iterations"},
     ("hasd-paper", "search"): {},
     ("hasd-paper", "weights"): {},

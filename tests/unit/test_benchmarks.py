@@ -2,6 +2,7 @@
 
 import math
 import sys
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,20 @@ ROOT = str(Path(__file__).parents[2])
 if ROOT not in sys.path:
     sys.path.insert(0, ROOT)
 
-from benchmarks import cli, insides, machine, plot, problems, publish, reference, report, saved, summary, targets  # noqa: E402
+from benchmarks import (  # noqa: E402
+    cli,
+    insides,
+    machine,
+    plot,
+    problems,
+    publish,
+    reference,
+    report,
+    run,
+    saved,
+    summary,
+    targets,
+)
 from benchmarks.oracle import History  # noqa: E402
 from benchmarks.problems import Problem, Spec, alone  # noqa: E402
 from benchmarks.run import MAIN, TARGETS, Row, Settings, measure, rows_of  # noqa: E402
@@ -149,6 +163,28 @@ def test_ratios_compare_medians_and_capped_runs_only_bound_them():
     assert summary.geometric_mean([1.0, 4.0, 0.0]) == pytest.approx(2.0)
     profile = results.profile(MAIN, "work")
     assert profile[OURS].tolist() == [1.0, 1.0] and profile[BASELINE].tolist() == [2.0, math.inf]
+
+
+def test_the_least_seconds_of_the_rounds_count():
+    rounds = [row(repeat=repeat, seconds=seconds) for repeat, seconds in enumerate((3.0, 1.0, 2.0))]
+    assert summary.Results(rounds).seconds("one", OURS, MAIN) == 1.0
+
+
+def test_short_runs_are_repeated_on_every_seed(monkeypatch):
+    """Mutation: repeated on the first seed alone."""
+    seconds = {BASELINE: 2.0 * run.SHORT, OURS: 0.5 * run.SHORT, "CG": 0.5 * run.SHORT}
+
+    def solver(name):
+        return lambda problem, goal, cap: Run(History([goal], [1], [seconds[name]]), capped=False)
+
+    monkeypatch.setattr(run, "PAUSE", 0.0)
+    monkeypatch.setattr(run, "solvers_for", lambda problem: {name: solver(name) for name in seconds})
+    monkeypatch.setattr(run, "sklearn_solvers", lambda problem: {})
+    spec = Spec("tiny", "LogSumExp", lambda seed: SMALL["lse"](), repeats=2)
+    rows = list(run.measure(spec, Settings(seeds=2, repeats=2, say=lambda text: None)))
+    made = Counter((one.seed, one.solver) for one in rows if one.target == MAIN)
+    first = {(0, BASELINE): 2, (0, OURS): run.ROUNDS, (0, "CG"): run.ROUNDS}
+    assert made == {**first, (1, BASELINE): 1, (1, OURS): run.ROUNDS}
 
 
 def test_verdicts_say_what_was_missed():

@@ -84,7 +84,7 @@ def test_a_diagonal_that_fits_no_better_is_not_taken() -> None:
 def test_a_diagonal_that_fits_no_longer_is_given_up() -> None:
     pairs = appended(NO_PAIRS, steps(1e6, 20, turned=False))
     assert pairs.diagonal is not None
-    assert appended(pairs, [(s, s) for s, _ in steps(1.0, 40)]).diagonal is None
+    assert appended(pairs, steps(1e4, 40)).diagonal is None
 
 
 @pytest.mark.parametrize("unit", [2.0**-10, 2.0**10])

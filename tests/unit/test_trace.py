@@ -165,6 +165,20 @@ def test_recording_changes_nothing(method, L):
     assert with_trace.nrecord >= without.nrecord
 
 
+def test_the_clock_stands_still_in_a_callback():
+    calls, nap = [], 0.002
+
+    def callback(x):
+        calls.append(x)
+        time.sleep(nap)
+
+    began = time.perf_counter()
+    res = hasd.minimize(slope, START, jac=True, maxiter=25, tol=0, callback=callback)
+    elapsed = time.perf_counter() - began
+    assert len(calls) > 5
+    assert res.trace["seconds"][-1] <= elapsed - nap * len(calls)
+
+
 def test_the_clock_stands_still_while_it_records():
     nap = 0.002
 

@@ -18,7 +18,6 @@ too small) must exceed it.
 from __future__ import annotations
 
 import math
-from functools import lru_cache
 from typing import NamedTuple
 
 EPS = 2.0**-52
@@ -26,7 +25,6 @@ OPERATIONS = 4.0
 """Sums as long as x, one after the other, that a user's function is taken to make."""
 
 
-@lru_cache(maxsize=256)  # asked in every iteration, for the same few numbers
 def roundings(terms: float) -> float:
     """How many eps the sum of so many terms may be off by, relative to the sum of their sizes.
 
@@ -87,15 +85,9 @@ def doubt_of_function(f: float, g: float, x: float, d: int, eps: float) -> Doubt
     >>> doubt_of_function(f=1.0, g=1.0, x=0.0, d=16, eps=EPS).value == 16.0 * EPS
     True
     """
-    unit, lost = _units_of_function(d, eps)
+    unit, lost = OPERATIONS * roundings(d) * eps, d * smallest_number(eps)
     value, slope = unit * (abs(f) + g * x) + lost, unit * g + lost
     return Doubt(value, slope, slope, unit * x * x + lost, unit * x, unit * math.sqrt(2.0 * abs(f)))
-
-
-@lru_cache(maxsize=256)
-def _units_of_function(d: int, eps: float) -> tuple[float, float]:
-    """What rounding adds to the numbers of a user's function of d variables, relative to their size; and underflow."""
-    return OPERATIONS * roundings(d) * eps, d * smallest_number(eps)
 
 
 def doubt_of_differences(at: Sizes, shortest: float, longest: float) -> Doubt:

@@ -1,4 +1,4 @@
-"""What is recorded, and when.  Time spent on recording is not counted."""
+"""What is recorded, and when.  Time spent on recording, and in the user's callback, is not counted."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ OF_STATE = ("iteration", "fun", "grad_norm", "weight", "psi", "rho", "theta", "g
 psi*_t, and what the step was like."""
 COLUMNS = (*OF_STATE, "nfev", "nprod", "seconds", "lower", "upper")
 """With the evaluations that the method had asked for by then, the products with A, the seconds of work (recording
-excluded), the best certified lower bound on f* so far (NaN without a radius or mu) and the best value so far."""
+and callbacks excluded), the best certified lower bound on f* so far (NaN without a radius or mu) and the best value."""
 INTEGERS = ("iteration", "nfev", "nprod")
 read_state = attrgetter(*OF_STATE)
 

@@ -97,7 +97,7 @@ def _is_span_cheap(objective: Any, costs: Costs) -> bool:
     """Whether an iteration in a span, half full, with two looks for its Newton step, costs no more than it saves."""
     k = HASDSubspace().capacity(costs.columns) // 2
     shorter = SHORTER_SOFT if _is_maximum(objective) and objective.ridge > 0.0 else SHORTER
-    return costs.step(k) + costs.span_step(k, looks=2) <= shorter * costs.step(2 * HASDQN().memory)
+    return costs.step(k) + costs.span_step(k, looks=2) <= shorter * costs.step(2 * HASDQN().capacity(costs.columns))
 
 
 def method_names() -> list[str]:

@@ -6,7 +6,6 @@ Where an older Hessian B^{-1} is known by its Cholesky factor, the pairs correct
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -15,9 +14,17 @@ from typing import Any
 import numpy as np
 from scipy.linalg.blas import dtrsv
 
-from .._math.arrays import Array, convert_like, largest_entry, multiply, namespace, to_float64, to_numpy
+from .._math.arrays import (
+    Array,
+    convert_like,
+    extreme_entries,
+    largest_entry,
+    multiply,
+    namespace,
+    to_float64,
+    to_numpy,
+)
 from .._math.cholesky import cholesky, solve
-from .._math.geometry import dot
 from ..objectives._images import ColumnStore, Small
 
 ROOM = 20
@@ -26,6 +33,8 @@ TRIED = 8
 """Pairs after which another diagonal is tried, and by which it is judged."""
 BETTER = 0.8
 """It is taken where the logarithms of the ratios spread by no more than this part: eight of them do not tell much."""
+BLOCK = 4096
+"""Entries of the pairs that are scaled at a time."""
 LEAST = 1e-10
 """How much less than the others a variable, or its gradient, may seem to have moved at most."""
 FLOOR = 1e-12
@@ -111,7 +120,7 @@ class Pairs:
         flats, since = (*self.flats[count - k :], products.item(0, k)), self.since + 1
         pairs = self._copy(rows=rows, inner=inner, unit=unit, store=store, end=end, since=since, flats=flats)
         is_due = since >= TRIED and k >= 2 * TRIED and factor is None
-        return pairs._with_better_diagonal(memory) if is_due else pairs
+        return pairs._with_better_diagonal(memory, store is not self.store) if is_due else pairs
 
     def _rows_with(self, s: Array, other: Array, k: int, memory: int) -> tuple[ColumnStore | None, int, Array]:
         """The rows of the newest k pairs and of one more; in NumPy with the store they are in and its end."""
@@ -128,8 +137,10 @@ class Pairs:
         end = store.used = end + 2
         return store, end, rows[end - 2 * k - 2 : end]
 
-    def _with_better_diagonal(self, memory: int) -> Pairs:
+    def _with_better_diagonal(self, memory: int, is_alone: bool) -> Pairs:
         """The same pairs with another D, if that fits the newest of them better.
+
+        is_alone: whether no other version shares the store, so that it may be written to.
 
         A perfect c D would have <y, c D y> = <s, y> for every pair.  So D is judged by how much <y, D y>/<s, y> varies
         among the newest pairs, and a new one by what the older pairs alone would have made of it.
@@ -140,38 +151,43 @@ class Pairs:
         moved, turned = _sum_squares(self.rows[: -2 * TRIED, :], weights[:-TRIED])
         trial = scales(moved, turned / squares) / squares
         turns = self.rows[1 - 2 * TRIED :: 2, :]
-        new = _spread(dot(turn, turn * trial) / flat for turn, flat in zip(turns, newest, strict=True))
-        own = plain = _spread(newest)  # that of the identity, as ||y|| = 1
+        new = _spread(to_numpy(multiply(turns * turns, trial)) / newest)
+        own = plain = _spread(np.asarray(newest))  # that of the identity, as ||y|| = 1
         if self.diagonal is not None:
-            own = _spread((self.inner[1].diagonal()[-TRIED:] / newest).tolist())
+            own = _spread(self.inner[1].diagonal()[-TRIED:] / newest)
         if new < BETTER * min(own, plain):
             moved_since, turned_since = _sum_squares(self.rows[-2 * TRIED :, :], weights[-TRIED:])
-            return self._with_diagonal(scales(moved + moved_since, (turned + turned_since) / squares), memory)
-        if plain < own:
-            return self._with_diagonal(None, memory)
+            return self._with_diagonal(scales(moved + moved_since, (turned + turned_since) / squares), memory, is_alone)
+        if self.diagonal is not None and not own < BETTER * plain:
+            return self._with_diagonal(None, memory, is_alone)
         return self._copy(since=-TRIED)  # as it did not pay, the next trial is later
 
-    def _with_diagonal(self, diagonal: Array, memory: int) -> Pairs:
+    def _with_diagonal(self, diagonal: Array, memory: int, is_alone: bool) -> Pairs:
         """The same pairs with this D; None: the identity."""
         old, inner, made = self.rows, self.inner.copy(), {}
-        y = old[1::2, :] if self.diagonal is None else old[1::2, :] / self.diagonal
-        scaled = y if diagonal is None else y * diagonal
         if self.store is None:
+            y, scaled = _rescale(old[1::2, :], self.diagonal, diagonal)
             xp = namespace(old)
             rows = xp.reshape(xp.stack((old[::2, :], scaled), axis=1), old.shape)
+            inner[1] = to_numpy(multiply(scaled, y.T))
         else:
-            end = len(old)
-            store = _make_store(end, old.shape[1], memory)
-            rows = store.array.T[:end]
-            rows[::2], rows[1::2] = old[::2], scaled
-            made = {"store": store, "end": end}
-        inner[1] = to_numpy(multiply(rows[1::2, :], y.T))
+            end, d = old.shape
+            store = self.store if is_alone else _make_store(end, d, memory)
+            rows, made = store.array.T[:end], {"store": store, "end": end}
+            rows[::2], inner[1] = old[::2], 0.0
+            for start in range(0, d, BLOCK):  # so that no other copy of the rows is made
+                part = slice(start, start + BLOCK)
+                factors = (None if D is None else D[part] for D in (self.diagonal, diagonal))
+                y, scaled = _rescale(old[1::2, part], *factors)
+                rows[1::2, part] = scaled
+                inner[1] += scaled.dot(y.T)
         return self._copy(rows=rows, inner=inner, diagonal=diagonal, since=0, **made)
 
     def _copy(self, **changes: Any) -> Pairs:
         """A copy with these fields changed; a frozen class is slow to fill by its own means."""
         pairs = object.__new__(Pairs)
         pairs.__dict__.update(self.__dict__, **changes)
+        pairs.__dict__.pop("_middle", None)  # it belongs to the old pairs
         return pairs
 
     @cached_property
@@ -184,22 +200,30 @@ class Pairs:
         """The largest curvature <y, y>/<s, y> among the pairs; 0 without pairs."""
         return self.unit / min(self.flats) if self.flats else 0.0
 
+    @cached_property
+    def _middle(self) -> tuple[float, Small, Small]:
+        """c, the matrix triu(S^T Y), and what is between its two inverses in M: Y^T D Y + diag(S^T Y)/c."""
+        c = self.flats[-1] / self.inner.item(1, -1, -1) if self.factor is None else 1.0
+        between = self.inner[1].copy()
+        between.flat[:: len(between) + 1] += np.divide(self.flats, c)
+        return c, self.inner[0].T, between  # .T: BLAS's order of memory, so that nothing is copied
+
     def times(self, g: Array) -> Array:
         """H g; g itself, or B g, without pairs."""
         if self.rows is None:
             return self._times_B(g)
         scaled = g / self.unit
-        along = to_numpy(multiply(self.rows, scaled)).reshape(-1, 2)
-        c = self.flats[-1] / self.inner.item(1, -1, -1) if self.factor is None else 1.0
-        SY, YY = self.inner[0].T, self.inner[1]  # .T: BLAS's order of memory, so that nothing is copied
-        alpha = dtrsv(SY, along[:, 0])  # the alpha of the first loop
-        # c (g - Y alpha) is the vector between the two loops; its products with the y_i enter here.
-        beta = dtrsv(SY, SY.diagonal() * alpha + c * (YY.dot(alpha) - along[:, 1]), trans=1, overwrite_x=1)
-        shares = np.empty(along.shape)
-        shares[:, 0], shares[:, 1] = beta, -c * alpha
-        corrected = multiply(convert_like(shares.ravel(), self.rows), self.rows)
-        plain = self._times_B(scaled)
-        return convert_like(corrected + (c if self.factor is None else self.unit) * plain, g)
+        c, SY, between = self._middle
+        along = to_numpy(multiply(self.rows, scaled))
+        shares = np.empty_like(along)
+        alpha = dtrsv(SY, along[::2])  # the alpha of the first loop
+        # c D (g - Y alpha) is the vector between the two loops; its products with the y_i enter here.
+        shares[::2] = dtrsv(SY, between.dot(alpha) - along[1::2], trans=1, overwrite_x=1)
+        np.negative(alpha, out=shares[1::2])
+        corrected = multiply(convert_like(shares, self.rows), self.rows)
+        if self.factor is None:
+            return convert_like(c * (corrected + self._times_B(scaled)), g)
+        return convert_like(corrected + self.unit * self._times_B(scaled), g)
 
 
 def scales(moved: Array, turned: Array) -> Array:
@@ -227,10 +251,16 @@ def _sum_squares(rows: Array, weights: Array) -> tuple[Array, Array]:
     return first, other
 
 
-def _spread(ratios: Iterable[float]) -> float:
-    """How far positive numbers are apart, whatever their unit."""
-    logs = [math.log(one) if one > 0.0 else -math.inf for one in ratios]
-    return max(logs) - min(logs)
+def _rescale(turns: Array, old: Array, new: Array) -> tuple[Array, Array]:
+    """The y from the rows D y with the old D, and the rows with the new one; None: the identity."""
+    y = turns if old is None else turns / old
+    return y, y if new is None else y * new
+
+
+def _spread(ratios: Small) -> float:
+    """How far positive numbers are apart, whatever their unit; NaN or inf where one is not positive."""
+    low, high = extreme_entries(ratios)
+    return math.log(high / low) if low > 0.0 else math.inf
 
 
 def _make_store(used: int, d: int, memory: int) -> ColumnStore:

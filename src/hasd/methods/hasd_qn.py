@@ -1,7 +1,8 @@
 """A quasi-Newton step inside the certified estimate sequence: for black boxes, and where products with A are cheap.
 
 Problem.    min f(x), f convex and smooth.
-Algorithm.  d = -H_t grad f(x_t), H_t the inverse Hessian of limited memory (from the last m pairs);
+Algorithm.  d = -H_t grad f(x_t), H_t the inverse Hessian of limited memory (from the last m pairs, which correct a
+            diagonal that knows the scales of the variables: `_curvature_pairs`);
             x_{t+1} = x_t + t d with Wolfe's conditions;  a = the largest root of (A_t + a) f(x_{t+1}) <= min psi_{t+1};
             psi_{t+1} = psi_t + a [f(x_t) + <grad f(x_t), . - x_t> + (mu/2)||. - x_t||^2]  (the cut at y = x_t).
             On a black box a look along d is an evaluation; on an affine objective d has one image and every look is
@@ -43,6 +44,8 @@ from .base import (
     first_state,
 )
 
+SHORT, MANY, FEW = 200, 30, 20
+"""Pairs kept of vectors of up to SHORT entries, and of longer ones, where more take as many iterations (measured)."""
 REFRESH = 100
 """Iterations after which a cached image is computed again from x."""
 
@@ -56,16 +59,23 @@ class QNState(ImageState):
 
 @dataclass(frozen=True)
 class HASDQN(ImageMethod):
-    """Limited-memory quasi-Newton with a certificate.  `memory`: pairs kept."""
+    """Limited-memory quasi-Newton with a certificate.  `memory`: pairs kept (None: 30 up to 200 variables, else 20)."""
 
-    memory: int = 20
+    memory: int | None = None
     name: str = "hasd-qn"
     default_p: float = 2.0
     state_classes: ClassVar[tuple[type, ...]] = (QNState,)
 
     def __post_init__(self) -> None:
         """Refuse a memory below one."""
-        check_whole("memory", self.memory, least=1)
+        if self.memory is not None:
+            check_whole("memory", self.memory, least=1)
+
+    def capacity(self, d: int) -> int:
+        """How many pairs to keep of so many variables."""
+        if self.memory is not None:
+            return self.memory
+        return MANY if d <= SHORT else FEW
 
     def init(self, problem: Problem, start: Evaluation) -> QNState:
         """No pairs yet."""
@@ -96,7 +106,7 @@ class HASDQN(ImageMethod):
         there, point = line.take(look)
         change, y = problem.oracle.change(e, there), there.g - e.g
         if dot(change.s, y) > e.eps * change.length * change.turn:
-            pairs = pairs.append(change.s, y, change.turn, self.memory)
+            pairs = pairs.append(change.s, y, change.turn, self.capacity(y.shape[0]))
         estimate = add_cut(state.estimate, e, there.f)
         standing = state.standing.with_iterate(there, there.dg(pairs.steepest))
         kept = {"pairs": pairs, "point": point, "age": state.age + 1, "standing": standing}
