@@ -15,7 +15,7 @@ from benchmarks import insides, machine
 from benchmarks.plot import plot, work_and_time
 from benchmarks.problems import Spec, log_sum_exp, specs
 from benchmarks.report import report
-from benchmarks.run import Row, Settings, measure
+from benchmarks.run import ROUNDS, Row, Settings, measure
 from benchmarks.saved import Saved, load, save
 from benchmarks.summary import Results
 from benchmarks.targets import verdicts
@@ -82,7 +82,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     options.out.mkdir(parents=True, exist_ok=True)
     began, before = time.perf_counter(), machine.load()
     say = partial(print, flush=True)
-    settings = Settings(options.seeds, options.repeats, options.cap, options.alone, options.cache, say)
+    rounds = 1 if options.quick or options.alone else ROUNDS
+    settings = Settings(options.seeds, options.repeats, rounds, options.cap, options.alone, options.cache, say)
     rows: list[Row] = []
     for spec in found:
         rows += measure(spec, settings)

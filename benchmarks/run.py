@@ -31,8 +31,8 @@ LATER = 20.0
 LONG = 5.0
 """A solver whose first run took more seconds than this, or was stopped by the cap, is not repeated."""
 SHORT, ROUNDS = 1.0, 3
-"""A solver that takes fewer seconds than this is run in so many rounds at least, on every seed: a short run may fall
-wholly into a moment at which something else has the processor."""
+"""A solver that takes fewer seconds than this is run in so many rounds at least, on every seed (not with --quick or
+--alone): a short run may fall wholly into a moment at which something else has the processor."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +67,7 @@ class Settings:
 
     seeds: int = 5
     repeats: int = 3
+    rounds: int = ROUNDS  # at least, of short runs
     cap: float = 60.0
     alone: bool = False  # ours only
     cache: Path | None = None
@@ -133,7 +134,7 @@ def _in_turn(
         solver(problem, goal, WARM_UP)
     took: dict[str, float] = {}
     finished: set[str] = set()
-    for repeat in range(max(repeats, ROUNDS)):
+    for repeat in range(max(repeats, settings.rounds)):
         if repeat == repeats:
             finished.update(name for name, seconds in took.items() if seconds >= SHORT)
         for name, solver in solvers.items():
