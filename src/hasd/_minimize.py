@@ -99,9 +99,9 @@ def minimize(
         at x0.  tol=None stands for 1e-6, or for 0 if gap_tol is given.  With tol=0 and no gtol, the run ends only when
         g = 0, at a gap within gap_tol, at machine precision, or at a limit.
     maxiter, maxfun, time_limit : optional
-        Limits on iterations (100000 if no limit at all is given), evaluations and seconds.  The method begins no
-        evaluation beyond them, not even inside finite differences; only the gradient at the returned point may still be
-        taken.
+        Limits on iterations (100000 if no limit at all is given), evaluations and seconds, those of the callback
+        included.  The method begins no evaluation beyond them, not even inside finite differences; only the gradient at
+        the returned point may still be taken.
     callback : callable, optional
         As in SciPy: ``callback(x)`` or ``callback(*, intermediate_result)``, a `Result` with x, fun, gap,
         lower and nit; raising StopIteration ends the run.

@@ -88,7 +88,8 @@ def callback(given: Callable[..., Any], recorder: Recorder, x0: Array, layout: L
             tell()
         except StopIteration as stop:
             raise Stop(Status.CALLBACK) from stop
-        recorder.resumed_at = time.perf_counter()
+        finally:
+            recorder.resumed_at = time.perf_counter()
 
     return call
 

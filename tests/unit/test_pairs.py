@@ -71,6 +71,22 @@ def test_the_compact_form_is_the_two_loops_with_a_diagonal(turned: bool) -> None
     assert seen > 20 or turned
 
 
+@pytest.mark.parametrize("memory", [17, 20, 30])
+def test_products_are_those_of_the_rows_whenever_the_diagonal_changes(memory: int) -> None:
+    """The store is new at some changes, and then written to.  Mutation: y read after its rows were overwritten."""
+    changes = 0
+    for switch in range(5, 70, 4):
+        made, old = steps(1e4, switch) + steps(1e6, 110 - switch, turned=False), None
+        pairs = NO_PAIRS
+        for s, y in made:
+            pairs = pairs.append(s, y, norm2(y), memory)
+            scaled, D = pairs.rows[1::2], np.ones(30) if pairs.diagonal is None else pairs.diagonal
+            expected = scaled @ (scaled / D).T
+            assert np.abs(pairs.products[1] - expected).max() <= 1e-12 * np.abs(expected).max()
+            changes, old = changes + (pairs.diagonal is not old), pairs.diagonal
+    assert changes > 10
+
+
 def test_the_diagonal_of_a_separable_quadratic_is_its_inverse_hessian() -> None:
     pairs = appended(NO_PAIRS, steps(1e6, 20, turned=False))
     assert np.allclose(pairs.diagonal, np.geomspace(1.0, 1e-6, 30), rtol=1e-10)
@@ -102,7 +118,9 @@ def test_scales_of_variables_that_say_nothing() -> None:
     D = scales(moved, turned)
     assert D[1] < D[0] <= D[2] == 1.0 and D[3] > 0.0  # unmoved, or with a gradient that changed all the same
     assert np.array_equal(scales(np.zeros(2), np.ones(2)), np.ones(2))
-    assert np.array_equal(scales(np.ones(2), np.full(2, np.inf)), np.ones(2))
+    for strange in ([np.inf, 1.0], [np.nan, 1.0], [1.0, np.nan], [1e-320, 0.0]):
+        assert np.array_equal(scales(np.ones(2), np.array(strange)), np.ones(2))
+        assert np.array_equal(scales(np.array(strange), np.ones(2)), np.ones(2))
 
 
 def test_variables_of_other_units_cost_a_fraction_of_the_evaluations(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -172,7 +190,7 @@ class Foreign(np.ndarray):
 def test_arrays_of_another_library_need_no_buffer(turned: bool) -> None:
     g, made = np.random.default_rng(0).standard_normal(30), steps(1e2, 22, turned=turned)
     foreign = appended(NO_PAIRS, [(s.view(Foreign), y.view(Foreign)) for s, y in made])
-    assert foreign.store is None and type(foreign.inner) is np.ndarray
+    assert foreign.store is None and type(foreign.products) is np.ndarray
     assert foreign.diagonal is not None or turned
     assert np.allclose(foreign.times(g.view(Foreign)), appended(NO_PAIRS, made).times(g), rtol=1e-12)
 
@@ -189,3 +207,21 @@ def test_a_resumed_run_repeats_the_whole_one_bit_for_bit(stopped: int, memory: i
     for state in (half.state, half.state, pickle.loads(pickle.dumps(half.state))):  # the store is shared, then not
         again = hasd.minimize(f, np.zeros(30), maxiter=45, resume=state, **run)
         assert np.array_equal(again.x, whole.x) and again.nit == whole.nit
+
+
+@pytest.mark.parametrize("stopped", [15, 16, 17, 24, 32])
+def test_a_run_is_resumed_bit_for_bit_where_the_diagonal_changes(stopped: int) -> None:
+    """Mutation: y read after its rows were overwritten, which happens where a store is new."""
+    curvature = np.geomspace(1.0, 1e4, 30)
+
+    def f(x: np.ndarray) -> tuple[float, np.ndarray]:
+        return float(0.5 * (curvature * x * x).sum() + np.logaddexp(0.0, x).sum()), curvature * x + 1.0 / (
+            1.0 + np.exp(-x)
+        )
+
+    run: dict[str, Any] = {"method": "hasd-qn", "tol": 0.0, "jac": True}
+    half = hasd.minimize(f, np.ones(30), maxiter=stopped, **run)
+    for end in (stopped + 1, stopped + 8):
+        whole = hasd.minimize(f, np.ones(30), maxiter=end, **run)
+        for state in (half.state, half.state, pickle.loads(pickle.dumps(half.state))):
+            assert np.array_equal(hasd.minimize(f, np.ones(30), maxiter=end, resume=state, **run).x, whole.x)

@@ -35,7 +35,7 @@ class Result(OptimizeResult):
     ``method``              the method that solved the problem
     ``nit``                 iterations
     ``nfev``, ``nprod``     evaluations of the function, and products with the matrix or its transpose
-    ``seconds``             time spent on the problem
+    ``seconds``             time spent on the problem, ``callback`` not counted
     ``trace``               what was recorded on the way, as arrays of equal length by name; None with trace=False
     ======================  =============================================================================
 

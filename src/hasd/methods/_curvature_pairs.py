@@ -21,10 +21,12 @@ from .._math.arrays import (
     largest_entry,
     multiply,
     namespace,
+    resolution,
     to_float64,
     to_numpy,
 )
 from .._math.cholesky import cholesky, solve
+from .._math.doubt import smallest_number
 from ..objectives._images import ColumnStore, Small
 
 ROOM = 20
@@ -32,7 +34,8 @@ ROOM = 20
 TRIED = 8
 """Pairs after which another diagonal is tried, and by which it is judged."""
 BETTER = 0.8
-"""It is taken where the logarithms of the ratios spread by no more than this part: eight of them do not tell much."""
+"""It is taken where it makes the ratios <y, D y>/<s, y> of the newest pairs differ by less than this part of what they
+differ by with the present one and with the identity, in logarithms.  Eight ratios may differ less by chance."""
 BLOCK = 4096
 """Entries of the pairs that are scaled at a time."""
 LEAST = 1e-10
@@ -75,7 +78,7 @@ class Pairs:
     """
 
     rows: Array  # s_0, D y_0, s_1, D y_1, ..., oldest first; with a factor B y_i in place of D y_i
-    inner: Small  # <y_i, s_j> where i >= j, else 0; and <y_i, D y_j>, or <y_i, B y_j>
+    products: Small  # <y_i, s_j> where i >= j, else 0; and <y_i, D y_j>, or <y_i, B y_j>
     unit: float = 1.0  # of gradients: the power of two at or below the first ||y||
     store: ColumnStore | None = None  # what the rows are a view of, in NumPy: its columns, in float64
     end: int = 0  # how many columns of the store there were when our last was added
@@ -100,11 +103,11 @@ class Pairs:
 
     def __len__(self) -> int:
         """How many there are."""
-        return self.inner.shape[1]
+        return self.products.shape[1]
 
     def append(self, s: Array, y: Array, size: float, memory: int) -> Pairs:
         """The newest pairs up to that memory, one with ||y|| = size among them."""
-        count, factor = self.inner.shape[1], self.factor
+        count, factor = self.products.shape[1], self.factor
         k = min(count, memory - 1)
         unit = self.unit if count else math.ldexp(0.5, math.frexp(size)[1])
         if type(s) is np.ndarray:
@@ -112,13 +115,13 @@ class Pairs:
         s, y = s / (size / unit), y / size
         other = self._times_B(y) if factor is None else unit * self._times_B(y)
         store, end, rows = self._rows_with(s, other, k, memory)
-        products = to_numpy(multiply(rows, y)).reshape(k + 1, 2).T
-        inner = np.zeros((2, k + 1, k + 1))
-        inner[:, :k, :k] = self.inner[:, count - k :, count - k :]
-        inner[:, k] = products
-        inner[1, :, k] = products[1]
-        flats, since = (*self.flats[count - k :], products.item(0, k)), self.since + 1
-        pairs = self._copy(rows=rows, inner=inner, unit=unit, store=store, end=end, since=since, flats=flats)
+        newest = to_numpy(multiply(rows, y)).reshape(k + 1, 2).T
+        products = np.zeros((2, k + 1, k + 1))
+        products[:, :k, :k] = self.products[:, count - k :, count - k :]
+        products[:, k] = newest
+        products[1, :, k] = newest[1]
+        flats, since = (*self.flats[count - k :], newest.item(0, k)), self.since + 1
+        pairs = self._copy(rows=rows, products=products, unit=unit, store=store, end=end, since=since, flats=flats)
         is_due = since >= TRIED and k >= 2 * TRIED and factor is None
         return pairs._with_better_diagonal(memory, store is not self.store) if is_due else pairs
 
@@ -154,7 +157,7 @@ class Pairs:
         new = _spread(to_numpy(multiply(turns * turns, trial)) / newest)
         own = plain = _spread(np.asarray(newest))  # that of the identity, as ||y|| = 1
         if self.diagonal is not None:
-            own = _spread(self.inner[1].diagonal()[-TRIED:] / newest)
+            own = _spread(self.products[1].diagonal()[-TRIED:] / newest)
         if new < BETTER * min(own, plain):
             moved_since, turned_since = _sum_squares(self.rows[-2 * TRIED :, :], weights[-TRIED:])
             return self._with_diagonal(scales(moved + moved_since, (turned + turned_since) / squares), memory, is_alone)
@@ -164,24 +167,24 @@ class Pairs:
 
     def _with_diagonal(self, diagonal: Array, memory: int, is_alone: bool) -> Pairs:
         """The same pairs with this D; None: the identity."""
-        old, inner, made = self.rows, self.inner.copy(), {}
+        old, products, made = self.rows, self.products.copy(), {}
         if self.store is None:
             y, scaled = _rescale(old[1::2, :], self.diagonal, diagonal)
             xp = namespace(old)
             rows = xp.reshape(xp.stack((old[::2, :], scaled), axis=1), old.shape)
-            inner[1] = to_numpy(multiply(scaled, y.T))
+            products[1] = to_numpy(multiply(scaled, y.T))
         else:
             end, d = old.shape
             store = self.store if is_alone else _make_store(end, d, memory)
             rows, made = store.array.T[:end], {"store": store, "end": end}
-            rows[::2], inner[1] = old[::2], 0.0
+            rows[::2], products[1] = old[::2], 0.0
             for start in range(0, d, BLOCK):  # so that no other copy of the rows is made
                 part = slice(start, start + BLOCK)
                 factors = (None if D is None else D[part] for D in (self.diagonal, diagonal))
                 y, scaled = _rescale(old[1::2, part], *factors)
+                products[1] += scaled.dot(y.T)  # before y is overwritten, which may be a view of these rows
                 rows[1::2, part] = scaled
-                inner[1] += scaled.dot(y.T)
-        return self._copy(rows=rows, inner=inner, diagonal=diagonal, since=0, **made)
+        return self._copy(rows=rows, products=products, diagonal=diagonal, since=0, **made)
 
     def _copy(self, **changes: Any) -> Pairs:
         """A copy with these fields changed; a frozen class is slow to fill by its own means."""
@@ -193,20 +196,21 @@ class Pairs:
     @cached_property
     def flats(self) -> tuple[float, ...]:
         """<s, y>/<y, y> of each pair, times `unit`: the inverse of its curvature."""
-        return tuple(self.inner[0].diagonal().tolist())
+        return tuple(self.products[0].diagonal().tolist())
 
     @property
     def steepest(self) -> float:
         """The largest curvature <y, y>/<s, y> among the pairs; 0 without pairs."""
-        return self.unit / min(self.flats) if self.flats else 0.0
+        least = min(self.flats, default=math.inf)
+        return self.unit / least if least > 0.0 else math.inf
 
     @cached_property
     def _middle(self) -> tuple[float, Small, Small]:
         """c, the matrix triu(S^T Y), and what is between its two inverses in M: Y^T D Y + diag(S^T Y)/c."""
-        c = self.flats[-1] / self.inner.item(1, -1, -1) if self.factor is None else 1.0
-        between = self.inner[1].copy()
+        c = self.flats[-1] / self.products.item(1, -1, -1) if self.factor is None else 1.0
+        between = self.products[1].copy()
         between.flat[:: len(between) + 1] += np.divide(self.flats, c)
-        return c, self.inner[0].T, between  # .T: BLAS's order of memory, so that nothing is copied
+        return c, self.products[0].T, between  # .T: BLAS's order of memory, so that nothing is copied
 
     def times(self, g: Array) -> Array:
         """H g; g itself, or B g, without pairs."""
@@ -233,11 +237,10 @@ def scales(moved: Array, turned: Array) -> Array:
     multiple of E^{-1}, and if a variable is measured in another unit, its entry follows.  A variable that has not
     moved, and whose gradient has not changed, gets an entry between the others.
     """
-    tops = largest_entry(moved), largest_entry(turned)
-    if not (min(tops) > 0.0 and max(tops) < math.inf):
-        return moved * 0.0 + 1.0
-    least = LEAST * LEAST
-    entries = namespace(moved).sqrt((moved + least * tops[0]) / (turned + least * tops[1]))
+    tops, least, xp = (largest_entry(moved), largest_entry(turned)), LEAST * LEAST, namespace(moved)
+    if not all(least * top > smallest_number(resolution(moved)) and top < math.inf for top in tops):
+        return xp.ones_like(moved)
+    entries = xp.sqrt((moved + least * tops[0]) / (turned + least * tops[1]))
     return entries / largest_entry(entries)
 
 

@@ -37,6 +37,7 @@ class Session:
     disp: bool
     aim: float  # the relative gap or the error to reach
     began: float = field(default_factory=time.perf_counter)
+    called: float = 0.0  # seconds spent in the callback
     rows: list[tuple[float, ...]] = field(default_factory=list)
     status: Status = Status.PRECISION  # why the run ended
     nit: int = 0  # iterations that are done
@@ -60,6 +61,11 @@ class Session:
         return max(self.deadline - time.perf_counter(), 0.0)
 
     @property
+    def seconds(self) -> float:
+        """The seconds that the solver has taken."""
+        return time.perf_counter() - self.began - self.called
+
+    @property
     def message(self) -> str:
         """Why the run ended, in words."""
         return self.messages.get(self.status, self.status.message)
@@ -78,18 +84,21 @@ class Session:
         `left` is the gap or error that has to fall to the aim, and `steps` is what maxiter limits, if that is not nit.
         The callback gets fun, lower, gap and nit, and whatever else is given, which it may change.
         """
-        self.rows.append((time.perf_counter() - self.began, *row))
+        self.rows.append((self.seconds, *row))
         told = dict(zip(self.columns, row, strict=True))
         fun, lower = told["fun"], told.get("lower", 0.0)
         seen = Result({"fun": fun, "lower": lower, "gap": fun - lower, "nit": self.nit} | more)
         share = self._share(left, seen.nit if steps is None else steps)
         self.bar.show(share, seen.nit, describe(fun, seen.gap, f"error={left:.1e}"))
         if self.callback is not None:
+            begun = time.perf_counter()
             try:
                 with float_settings(self.errstate):
                     self.callback(intermediate_result=seen)
             except StopIteration as stop:
                 raise Stop(Status.CALLBACK) from stop
+            finally:
+                self.called += time.perf_counter() - begun
 
     def _share(self, left: float, steps: int) -> float:
         """How much of the run is done: of the way to the aim over all stages, or without an aim of the budget."""
@@ -104,7 +113,7 @@ class Session:
         """The result: these fields, and those that follow from them and from the run; a summary where one is wanted."""
         names = ("seconds", *self.columns)
         trace = dict(zip(names, np.reshape(self.rows, (-1, len(names))).T.copy(), strict=True))
-        status, seconds = self.status, time.perf_counter() - self.began
+        status, seconds = self.status, self.seconds
         ended = {"success": status.success, "status": status.code, "message": self.message}
         spent = {"nit": self.nit, "nfev": nprod, "nprod": nprod, "seconds": seconds, "trace": trace}
         res = Result(fun=fun, lower=lower, **({"gap": fun - lower} | ended | spent | fields))
