@@ -27,6 +27,7 @@ from .._math.arrays import (
 )
 from .._math.cholesky import cholesky, solve
 from .._math.doubt import smallest_number
+from .._math.geometry import dot
 from ..objectives._images import ColumnStore, Small
 
 ROOM = 20
@@ -154,7 +155,7 @@ class Pairs:
         moved, turned = _sum_squares(self.rows[: -2 * TRIED, :], weights[:-TRIED])
         trial = scales(moved, turned / squares) / squares
         turns = self.rows[1 - 2 * TRIED :: 2, :]
-        new = _spread(to_numpy(multiply(turns * turns, trial)) / newest)
+        new = _spread(np.array([dot(turns[i, :], turns[i, :] * trial) for i in range(TRIED)]) / newest)
         own = plain = _spread(np.asarray(newest))  # that of the identity, as ||y|| = 1
         if self.diagonal is not None:
             own = _spread(self.products[1].diagonal()[-TRIED:] / newest)
@@ -181,9 +182,8 @@ class Pairs:
             for start in range(0, d, BLOCK):  # so that no other copy of the rows is made
                 part = slice(start, start + BLOCK)
                 factors = (None if D is None else D[part] for D in (self.diagonal, diagonal))
-                y, scaled = _rescale(old[1::2, part], *factors)
-                products[1] += scaled.dot(y.T)  # before y is overwritten, which may be a view of these rows
-                rows[1::2, part] = scaled
+                y, rows[1::2, part] = _rescale(old[1::2, part].copy(), *factors)  # the rows may be the old ones
+                products[1] += multiply(rows[1::2, part], y.T)
         return self._copy(rows=rows, products=products, diagonal=diagonal, since=0, **made)
 
     def _copy(self, **changes: Any) -> Pairs:
