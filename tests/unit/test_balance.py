@@ -56,14 +56,6 @@ def test_sparse_and_dense_agree(kind):
     np.testing.assert_allclose(sparse.log_row, dense.log_row, atol=1e-8)
 
 
-@pytest.mark.parametrize("seed", [0, 2, 3])
-def test_rounding_does_not_move_all_potentials_alike(seed):
-    """Along that line f is constant.  Mutation: a gradient with what rounding leaves there; 200 passes and more."""
-    K, r, c = feasible(seed=seed)
-    res = balance(K, r, c, error_tol=1e-12)
-    assert res.success and res.nfev <= 150
-
-
 def test_sparse_is_never_made_dense(monkeypatch):
     def refuse(*args, **kwargs):
         raise AssertionError("made dense")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from contextlib import suppress
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -190,7 +190,6 @@ class Pairs:
         """A copy with these fields changed; a frozen class is slow to fill by its own means."""
         pairs = object.__new__(Pairs)
         pairs.__dict__.update(self.__dict__, **changes)
-        pairs.__dict__.pop("_middle", None)  # it belongs to the old pairs
         return pairs
 
     @cached_property
@@ -204,30 +203,23 @@ class Pairs:
         least = min(self.flats, default=math.inf)
         return self.unit / least if least > 0.0 else math.inf
 
-    @cached_property
-    def _middle(self) -> tuple[float, Small, Small]:
-        """c, the matrix triu(S^T Y), and what is between its two inverses in M: Y^T D Y + diag(S^T Y)/c."""
-        c = self.flats[-1] / self.products.item(1, -1, -1) if self.factor is None else 1.0
-        between = self.products[1].copy()
-        between.flat[:: len(between) + 1] += np.divide(self.flats, c)
-        return c, self.products[0].T, between  # .T: BLAS's order of memory, so that nothing is copied
-
     def times(self, g: Array) -> Array:
         """H g; g itself, or B g, without pairs."""
         if self.rows is None:
             return self._times_B(g)
         scaled = g / self.unit
-        c, SY, between = self._middle
         along = to_numpy(multiply(self.rows, scaled))
+        c = self.flats[-1] / self.products.item(1, -1, -1) if self.factor is None else 1.0
+        SY, YY = self.products[0].T, self.products[1]  # .T: BLAS's order of memory, so that nothing is copied
         shares = np.empty_like(along)
         alpha = dtrsv(SY, along[::2])  # the alpha of the first loop
+        shares[1::2] = -c * alpha
         # c D (g - Y alpha) is the vector between the two loops; its products with the y_i enter here.
-        shares[::2] = dtrsv(SY, between.dot(alpha) - along[1::2], trans=1, overwrite_x=1)
-        np.negative(alpha, out=shares[1::2])
+        between = SY.diagonal() * alpha - c * along[1::2] - YY.dot(shares[1::2])
+        shares[::2] = dtrsv(SY, between, trans=1, overwrite_x=1)
         corrected = multiply(convert_like(shares, self.rows), self.rows)
-        if self.factor is None:
-            return convert_like(c * (corrected + self._times_B(scaled)), g)
-        return convert_like(corrected + self.unit * self._times_B(scaled), g)
+        plain = (c if self.factor is None else self.unit) * self._times_B(scaled)
+        return convert_like(corrected + plain, g)
 
 
 def scales(moved: Array, turned: Array) -> Array:
@@ -274,3 +266,5 @@ def _make_store(used: int, d: int, memory: int) -> ColumnStore:
 
 
 NO_PAIRS = Pairs(None, np.zeros((2, 0, 0)))
+SCALED = replace(NO_PAIRS, since=-(10**9))
+"""No pairs, of variables that are scaled already: no diagonal is ever tried."""

@@ -65,6 +65,7 @@ class HASDQN(ImageMethod):
     name: str = "hasd-qn"
     default_p: float = 2.0
     state_classes: ClassVar[tuple[type, ...]] = (QNState,)
+    fresh: ClassVar[Pairs] = NO_PAIRS  # what a run begins with, and where a step along its pairs has failed
 
     def __post_init__(self) -> None:
         """Refuse a memory below one."""
@@ -80,7 +81,7 @@ class HASDQN(ImageMethod):
     def init(self, problem: Problem, start: Evaluation) -> QNState:
         """No pairs yet."""
         point: Any = problem.images.at(start.x) if problem.traits.has_images else None
-        return QNState(**first_state(problem, start, problem.mu), point=point, first=start.f)
+        return QNState(**first_state(problem, start, problem.mu), point=point, first=start.f, pairs=self.fresh)
 
     def step(self, problem: Problem, state: State) -> QNState:
         """One iteration along the quasi-Newton direction; where that fails, along the negative gradient."""
@@ -91,7 +92,7 @@ class HASDQN(ImageMethod):
         if state.iteration == 0 and problem.traits.settle is not None:  # the first step; it may be all that is needed
             there = problem.oracle.settle(e.x)
             return advance(problem, state, there, add_cut(state.estimate, e, there.f), 1)
-        for pairs in (NO_PAIRS,) if state.pairs.rows is None else (state.pairs, NO_PAIRS):
+        for pairs in (self.fresh,) if state.pairs.rows is None else (state.pairs, self.fresh):
             d = _first_direction(e) if pairs.rows is None else -pairs.times(e.g)
             slope = dot(e.g, d)
             line: Line = BlackBoxLine(problem, e.x, d) if state.point is None else ImageLine(problem, e, d, state.point)

@@ -272,10 +272,7 @@ class SemiDual(Objective):
         point = as_point(x, self.dimension, "x")
         found = self.pass_at(point)
         value = float(self.a @ found.level) - float(self.root @ point)
-        g = (found.column - self.b) / self.root
-        # f is the same where all potentials move alike.  What rounding leaves of g along that line would lead far away.
-        g -= float(g @ self.root) / float(self.root @ self.root) * self.root
-        return value - self.above, in_precision_of(point, g)
+        return value - self.above, in_precision_of(point, (found.column - self.b) / self.root)
 
     def smoothness(self, p: float) -> Smoothness:
         """||difference of two coordinates||_{p*}^2/4 for the two lightest columns: every row's is a covariance."""

@@ -25,7 +25,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -40,7 +40,7 @@ from .._run.problem import Problem
 from .._run.record import State
 from .._run.sources import ObjectiveSource
 from .._run.status import Status
-from ..methods._curvature_pairs import NO_PAIRS
+from ..methods._curvature_pairs import SCALED, Pairs
 from ..methods._line_search import BlackBoxLine, wolfe
 from ..methods.base import add_cut, advance
 from ..methods.hasd_qn import HASDQN, QNState
@@ -148,7 +148,9 @@ class Weighted:
 class PlanNewton(HASDQN):
     """Newton's method on a sparse plan, quasi-Newton's on a dense one."""
 
+    memory: int | None = 20
     name: str = "scaling-newton"
+    fresh: ClassVar[Pairs] = SCALED
 
     def step(self, problem: Problem, state: State) -> QNState:
         """One iteration."""
@@ -160,10 +162,10 @@ class PlanNewton(HASDQN):
         line = BlackBoxLine(problem, e.x, newton_direction(curvature, e.g, state.grad_norm))
         look, trials = wolfe(line, e.f, dot(e.g, line.d), 1.0, e.eps)
         if look is None:
-            return super().step(problem, replace(state, pairs=NO_PAIRS))
+            return super().step(problem, replace(state, pairs=self.fresh))
         there, _ = line.take(look)
         # Curvature pairs from before would be out of date when they are used again.
-        return advance(problem, state, there, add_cut(state.estimate, e, there.f), trials, pairs=NO_PAIRS)
+        return advance(problem, state, there, add_cut(state.estimate, e, there.f), trials, pairs=self.fresh)
 
 
 def newton_direction(curvature: PlanCurvature, g: Vector, error: float) -> Vector:
