@@ -123,7 +123,8 @@ class Pairs:
         products[1, :, k] = newest[1]
         flats, since = (*self.flats[count - k :], newest.item(0, k)), self.since + 1
         pairs = self._copy(rows=rows, products=products, unit=unit, store=store, end=end, since=since, flats=flats)
-        is_due = since >= TRIED and k >= 2 * TRIED and factor is None
+        # Pairs that span the whole space know its scales without a diagonal.
+        is_due = since >= TRIED and min(k, s.shape[0] - 1) >= 2 * TRIED and factor is None
         return pairs._with_better_diagonal(memory, store is not self.store) if is_due else pairs
 
     def _rows_with(self, s: Array, other: Array, k: int, memory: int) -> tuple[ColumnStore | None, int, Array]:

@@ -45,7 +45,8 @@ from .base import (
 )
 
 SHORT, MANY, FEW = 200, 30, 20
-"""Pairs kept of vectors of up to SHORT entries, and of longer ones, where more take as many iterations (measured)."""
+"""Pairs kept of vectors of up to SHORT entries: as many as entries, from FEW to MANY.  Of longer ones FEW, as more take
+as many iterations there (measured)."""
 REFRESH = 100
 """Iterations after which a cached image is computed again from x."""
 
@@ -59,7 +60,7 @@ class QNState(ImageState):
 
 @dataclass(frozen=True)
 class HASDQN(ImageMethod):
-    """Limited-memory quasi-Newton with a certificate.  `memory`: pairs kept (None: 30 up to 200 variables, else 20)."""
+    """Limited-memory quasi-Newton with a certificate.  `memory`: pairs kept (None: 20, or up to 30 of short x)."""
 
     memory: int | None = None
     name: str = "hasd-qn"
@@ -76,7 +77,7 @@ class HASDQN(ImageMethod):
         """How many pairs to keep of so many variables."""
         if self.memory is not None:
             return self.memory
-        return MANY if d <= SHORT else FEW
+        return max(FEW, min(MANY, d)) if d <= SHORT else FEW
 
     def init(self, problem: Problem, start: Evaluation) -> QNState:
         """No pairs yet."""
