@@ -183,7 +183,8 @@ class Pairs:
             for start in range(0, d, BLOCK):  # so that no other copy of the rows is made
                 part = slice(start, start + BLOCK)
                 factors = (None if D is None else D[part] for D in (self.diagonal, diagonal))
-                y, rows[1::2, part] = _rescale(old[1::2, part].copy(), *factors)  # the rows may be the old ones
+                # y is a copy, as these rows are written to where no other version shares the store
+                y, rows[1::2, part] = _rescale(old[1::2, part].copy(), *factors)
                 products[1] += multiply(rows[1::2, part], y.T)
         return self._copy(rows=rows, products=products, diagonal=diagonal, since=0, **made)
 

@@ -45,8 +45,8 @@ from .base import (
 )
 
 SHORT, MANY, FEW = 200, 30, 20
-"""Pairs kept of vectors of up to SHORT entries: as many as entries, from FEW to MANY.  Of longer ones FEW, as more take
-as many iterations there (measured)."""
+"""With up to SHORT variables as many pairs are kept as there are variables, from FEW to MANY; with more variables FEW,
+as further pairs saved no iterations there when this was measured."""
 REFRESH = 100
 """Iterations after which a cached image is computed again from x."""
 
