@@ -11,10 +11,11 @@ Algorithm.  d = -B_t grad f(x_t);  x_{t+1} = x_t + t d with Wolfe's conditions, 
             with few columns every step is Newton's, with many the first steps are those of hasd-qn.
 Sharp       A smoothed maximum phi_alpha(z) = alpha log sum_i exp(z_i/alpha) with a small alpha bends so sharply that no
 maxima.     Hessian is good for more than a short step.  So the run begins with a larger alpha, for which Newton's step
-            moves the rows that count by no more than two alphas, and halves it after every such step.  Where the first
-            step ends early, as other rows begin to count on the way, alpha is raised once more.  With the weights
-            w = phi'(z), <d, H d> = Var_w(A d)/alpha: the square of Newton's decrement over alpha is the variance of the
-            change of z in units of alpha, and the curvature changes over about one of them.
+            moves the rows that count by no more than two alphas, and lowers it after every such step: to a half, or
+            the further the less the step has moved.  Where the first step ends early, as other rows begin to count on
+            the way, alpha is raised once more.  With the weights w = phi'(z), <d, H d> = Var_w(A d)/alpha: the square of
+            Newton's decrement over alpha is the variance of the change of z in units of alpha, and the curvature
+            changes over about one of them.
 Guarantee.  A_t f_best <= min psi_t for all t, hence f_best - f* <= R^2/(2 A_T), known after the run: the gradients in
             the cuts are those of f, whatever the steps are made with.  No rate is claimed for the steps themselves
             beyond Newton's quadratic one near a minimiser, where every step has a Hessian of its own.
@@ -34,6 +35,7 @@ Reference.  AGMsDR (Nesterov, Gasnikov, Guminov, Dvurechensky 2020) for the root
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar, NamedTuple
@@ -64,8 +66,11 @@ from .base import (
 
 COVERED = 4.0
 """The square of the number of alphas by which a step may move the rows that count."""
-SOFTER, SHARPER, SOFTEST = 8.0, 2.0, 2.0**120
-"""By what alpha is multiplied while the first step is too long, divided when a step was short enough; and the limit."""
+SOFTER, SHARPER, SOFTEST = 64.0, 2.0, 2.0**120
+"""By what alpha is multiplied while the first step is too long; what it is divided by, at least, when a step was short
+enough (at most by SOFTER); and the limit."""
+GROWTH = 2.5
+"""Where alpha is divided by a factor, the next step moves the rows farther, by about this power of it (measured)."""
 CLOSE, ROUGH = 0.1, 0.5
 """A step ends where the slope along it is this part of what it was, or less: with a Hessian, a look costs far less than
 the iterations that a close search saves.  On a smoothed maximum, whose curvature changes on the way, it saves none."""
@@ -263,7 +268,10 @@ def _next_softness(state: NewtonState, model: Model, t: float) -> float:
     """
     if state.iteration == 0 and t < SHORT and math.isfinite(model.images.width):
         return SOFTER * model.softness
-    return max(1.0, model.softness / SHARPER) if model.moved <= COVERED else model.softness
+    if model.moved > COVERED:
+        return model.softness
+    room = COVERED / max(model.moved, sys.float_info.min)  # so many times as far may the next step move them
+    return max(1.0, model.softness / min(max(SHARPER, room ** (1.0 / GROWTH)), SOFTER))
 
 
 def _next_damping(state: NewtonState, model: Model, t: float) -> float:
