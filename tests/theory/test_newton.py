@@ -176,6 +176,24 @@ def test_mutation_without_a_softer_loss_it_takes_more_than_twice_as_many(monkeyp
     assert hasd.minimize(f, np.zeros(20), method="hasd-newton", tol=1e-6, maxiter=400).nit > 2 * soft
 
 
+def test_alpha_is_lowered_faster_after_steps_that_hardly_move(monkeypatch):
+    """A mutation that halves it after every step takes a quarter more of them."""
+    rng = np.random.default_rng(5)
+    problems = [
+        objectives.LogSumExp((rng.random((200, 20)) < 0.8).astype(float), rng.standard_normal(200), ridge=1e-2)
+        for _ in range(3)
+    ]
+
+    def steps():
+        runs = [hasd.minimize(f, np.zeros(20), method="hasd-newton", tol=1e-6) for f in problems]
+        assert all(res.success for res in runs)
+        return sum(res.nit for res in runs)
+
+    fast = steps()
+    monkeypatch.setattr(hasd_newton, "GROWTH", math.inf)
+    assert steps() >= 1.25 * fast
+
+
 def test_the_loss_itself_is_taken_where_no_softness_makes_the_step_short():
     """All rows of A nearly the same: the mean row is far from 0 in units of the rows' spread, whatever alpha is."""
     rng = np.random.default_rng(4)

@@ -20,6 +20,9 @@ class SharpBend:
     def __init__(self, place, rise, width):
         self.place, self.rise, self.width = place, rise, width
 
+    def end(self, look):
+        return look
+
     def look(self, t):
         left, right = -(t - self.place), self.rise * (t - self.place)
         top = max(left, right)

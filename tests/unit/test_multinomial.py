@@ -102,18 +102,38 @@ def test_the_hessian_is_that_of_the_gradient(f):
         )
 
 
+def moved_to(images, point, direction, t):
+    """Where a search ends that has found t along the direction."""
+    return images.end(images.move(point, images.along(point, direction), t)[0])
+
+
+@every_objective
+def test_a_search_sees_a_convex_function_that_is_f_at_the_start_and_nowhere_below_f(f):
+    """Intercepts move along their derivative while it searches; without it, the slope at the start is another one."""
+    images = f.images()
+    for x in points(f):
+        d = rng.standard_normal(f.dimension)
+        start, image = images.at(x), images.multiply(d)
+        looks = [images.move(start, images.along(start, image), t) for t in (0.0, 0.1, 0.5, 0.5 + 1e-6, 2.0)]
+        values, slopes = [point.value for point, _ in looks], [slope for _, slope in looks]
+        assert values[0] == pytest.approx(start.value, rel=1e-14)
+        assert slopes[0] == pytest.approx(images.gradient(start) @ d, abs=1e-13)
+        assert slopes == sorted(slopes)
+        assert (values[3] - values[2]) / 1e-6 == pytest.approx(slopes[2], abs=1e-5 * (1.0 + abs(slopes[4])))
+        assert all(images.end(point).value <= point.value for point, _ in looks)
+
+
 @every_objective
 def test_images_agree_with_values_gradients_and_hessian(f):
     """Along a direction, and in a basis; from a point that was itself reached by a move."""
     images = f.images()
     for x in points(f):
         Q = np.linalg.qr(rng.standard_normal((f.dimension, 3)))[0]
-        point, slope = images.move(images.at(x), images.multiply(Q[:, 0]), 0.7)
+        point = moved_to(images, images.at(x), images.multiply(Q[:, 0]), 0.7)
         there = x + 0.7 * Q[:, 0]
         value, g = f.value_and_grad(there)
         bowl = 0.5 * f.ridge * there @ there
         assert point.value + bowl == pytest.approx(value, rel=1e-13)
-        assert slope == pytest.approx((g - f.ridge * there) @ Q[:, 0], abs=1e-13)
         np.testing.assert_allclose(images.gradient(point), g - f.ridge * there, atol=1e-13)
         H, basis = images.hessian(point), basis_of(images, Q)
         np.testing.assert_allclose(images.bends(basis, point), Q.T @ H @ Q, atol=1e-13)
@@ -318,5 +338,5 @@ def test_an_intercept_is_found_where_all_curvature_underflows_or_one_class_is_ra
 def test_an_image_made_at_a_point_is_the_one_that_a_move_from_0_leads_to(f: Logistic | Multinomial) -> None:
     """Intercepts included: those of several classes sum to 0 wherever they begin."""
     images, x = f.images(), 0.1 * np.ones(f.dimension)
-    moved, _ = images.move(images.at(0.0 * x), images.multiply(x), 1.0)
+    moved = moved_to(images, images.at(0.0 * x), images.multiply(x), 1.0)
     assert images.distance(images.at(x).z, moved.z) <= 1e-7

@@ -61,6 +61,10 @@ class BlackBoxLine:
         e = self.problem.oracle.settle(self.x + t * self.d)
         return Look(t, e.f, dot(e.g, self.d) if e.finite else math.nan, e)
 
+    def end(self, look: Look) -> Look:
+        """The look at which the search ends."""
+        return look
+
     def take(self, look: Look) -> tuple[Evaluation, Point | None]:
         """The evaluation that the look made; there is no image."""
         return look.found, None
@@ -76,7 +80,7 @@ class Ray:
 
     images: Images
     point: Point  # phi expanded at z
-    image: Image  # A d
+    image: Image  # what z moves along: A d, with what follows it
     bowl: tuple[float, float, float]  # <x, x>, <x, d> and <d, d>, each times the ridge
     flat: float = 0.3
     is_newton: ClassVar[bool] = True
@@ -87,6 +91,11 @@ class Ray:
         xx, xd, dd = self.bowl
         f = point.value + 0.5 * xx + t * (xd + 0.5 * t * dd)
         return Look(t, f, slope + xd + t * dd if math.isfinite(f) else math.nan, point)
+
+    def end(self, look: Look) -> Look:
+        """The look at which the search ends, with f itself in place of what the search has lowered."""
+        point = self.images.end(look.found)
+        return look._replace(f=look.f + (point.value - look.found.value), found=point)
 
     def bend(self, point: Point) -> float:
         """The second derivative along the line, at a point of it."""
@@ -113,7 +122,7 @@ class ImageLine(Ray):
         """
         images, mu = images or problem.images, problem.objective.ridge
         bowl = (mu * dot(e.x, e.x), mu * dot(e.x, d), mu * dot(d, d)) if mu > 0.0 else (0.0, 0.0, 0.0)
-        super().__init__(images, point, images.multiply(d), bowl)
+        super().__init__(images, point, images.along(point, images.multiply(d)), bowl)
         self.problem, self.e, self.d, self.flat = problem, e, d, flat
 
     def first_length(self, slope: float) -> float:
@@ -155,6 +164,15 @@ def wolfe(
     """
     if not slope0 < 0.0:
         return None, 0
+    look, trials = _bracket(line, f0, slope0, t, eps, faint)
+    end = None if look is None else line.end(look)
+    return (None if end is None or math.isnan(end.f) else end), trials
+
+
+def _bracket(
+    line: Line | Ray, f0: float, slope0: float, t: float, eps: float, faint: Callable[[], float]
+) -> tuple[Look | None, int]:
+    """The same for the function that the line shows."""
     low, high, best, nonfinite, side, again = Look(0.0, f0, slope0, None), None, None, 0, 0, False
     for trials in range(1, LOOKS + 1):
         look = line.look(t)

@@ -103,7 +103,8 @@ def minimise(
         slope = float(gradient @ step)
         if not slope < 0.0:
             break
-        ray = Ray(images, place.point, images.expand(W, step), ridge.bowl(place.c, step))
+        image = images.along(place.point, images.expand(W, step))
+        ray = Ray(images, place.point, image, ridge.bowl(place.c, step))
         reach = images.reach(place.point, ray.image)
         look, looks = wolfe(ray, place.f, slope, min(1.0, FAR * reach), EPS)
         top = float(H.diagonal().max(initial=0.0)) / size

@@ -12,10 +12,10 @@ Algorithm.  d = -B_t grad f(x_t);  x_{t+1} = x_t + t d with Wolfe's conditions, 
 Sharp       A smoothed maximum phi_alpha(z) = alpha log sum_i exp(z_i/alpha) with a small alpha bends so sharply that no
 maxima.     Hessian is good for more than a short step.  So the run begins with a larger alpha, for which Newton's step
             moves the rows that count by no more than two alphas, and lowers it after every such step: to a half, or
-            the further the less the step has moved.  Where the first step ends early, as other rows begin to count on
-            the way, alpha is raised once more.  With the weights w = phi'(z), <d, H d> = Var_w(A d)/alpha: the square of
-            Newton's decrement over alpha is the variance of the change of z in units of alpha, and the curvature
-            changes over about one of them.
+            the further the less the step has moved them.  Where the first step ends early, as other rows begin to count
+            on the way, alpha is raised once more.  With the weights w = phi'(z), <d, H d> = Var_w(A d)/alpha: the
+            square of Newton's decrement over alpha is the variance of the change of z in units of alpha, and the
+            curvature changes over about one of them.
 Guarantee.  A_t f_best <= min psi_t for all t, hence f_best - f* <= R^2/(2 A_T), known after the run: the gradients in
             the cuts are those of f, whatever the steps are made with.  No rate is claimed for the steps themselves
             beyond Newton's quadratic one near a minimiser, where every step has a Hessian of its own.

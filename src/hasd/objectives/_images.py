@@ -186,8 +186,16 @@ class Images(Protocol):
     def hessian(self, point: Point) -> Small:
         """A^T phi''(z) A."""
 
+    def along(self, point: Point, direction: Image) -> Image:
+        """What z moves along, to first order, where Ax - b moves along the direction."""
+        return direction
+
     def move(self, point: Point, direction: Image, t: float) -> tuple[Point, float]:
-        """The point z + t direction, and the derivative of phi along the direction there."""
+        """The point z + t direction, and the derivative along the direction there, of phi or of what `end` lowers."""
+
+    def end(self, point: Point) -> Point:
+        """The point at which a search ends, given the one it has found: another where phi is itself a minimum."""
+        return point
 
     def bend(self, point: Point, direction: Image) -> float:
         """The second derivative of phi along the direction."""

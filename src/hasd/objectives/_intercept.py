@@ -60,16 +60,17 @@ class InterceptLoss(Loss):
             raise ValueError("y must hold labels of both kinds where there is an intercept")
         object.__setattr__(self, "odds", math.log(above / below))
 
-    def settle(self, z: Vector) -> tuple[Vector, Expansion]:
+    def settle(self, z: Vector, known: Expansion | None = None) -> tuple[Vector, Expansion]:
         """z + c for the best c, and phi expanded there; its value is NaN where no c was found, as z is too large.
 
         The best c for z = 0 is the logarithm of the odds of the labels, and where z moves by at most t, so does c.
+        known: the loss expanded at z.
         """
-        c, before = self.odds if vanishes(z) else 0.0, math.inf
+        c, before = self.odds if known is None and vanishes(z) else 0.0, math.inf
         bracket: list[float] = []
         for _ in range(LOOKS):
             there = z + c if c != 0.0 else z
-            e = self.inner.expand(there)
+            e, known = known or self.inner.expand(there), None
             g, h = total(e.slope), e.scale * total(e.diagonal)
             if not math.isfinite(e.value):
                 return there, e
@@ -128,19 +129,30 @@ class InterceptLoss(Loss):
 
 @dataclass(frozen=True)
 class InterceptImages(LocalImages):
-    """Images z + c with the best c: a move starts from the c that its derivative foretells, and needs a look or two."""
+    """Images z + c with the best c.
 
-    def _point(self, z: Vector) -> Point:
-        there, expansion = self.loss.settle(z)
+    A search moves c along its derivative, and so minimises the loss of z and c along a line: a convex function that is
+    phi at the start, with the same derivative, and nowhere below phi.  The best c is found where the search ends.
+    """
+
+    def _point(self, z: Vector, known: Expansion | None = None) -> Point:
+        there, expansion = self.loss.settle(z, known)
         return Point(there, expansion.value, expansion)
 
+    def along(self, point: Point, direction: Image) -> Image:
+        """What z + c moves along."""
+        return direction + self.loss.follow(point.expansion, direction)
+
     def move(self, point: Point, direction: Image, t: float) -> tuple[Point, float]:
-        """z + t direction; the derivative along it."""
+        """The loss at z + t direction, and its derivative along the direction."""
         z = direction * t
         z += point.z
-        z += t * self.loss.follow(point.expansion, direction)
-        there = self._point(z)
-        return there, dot(there.expansion.slope, direction)
+        e = self.loss.inner.expand(z)
+        return Point(z, e.value, e), dot(e.slope, direction)
+
+    def end(self, point: Point) -> Point:
+        """The best c is added."""
+        return self._point(point.z, point.expansion)
 
 
 def _expand_at_best(e: Expansion, g: float, h: float) -> Expansion:

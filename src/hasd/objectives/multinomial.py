@@ -72,7 +72,7 @@ class MultinomialLoss(Loss):
         for name, value in kept.items():
             object.__setattr__(self, name, value)
 
-    def _expand(self, z: Vector) -> ClassExpansion:
+    def expand_plain(self, z: Vector) -> ClassExpansion:
         """The loss at z, with no intercepts; exact to the last digits where it is nearly 0.
 
         All is relative to the number t = 0 of the row's own class: with m the largest t, r the sum of exp(t - m) of the
@@ -94,24 +94,25 @@ class MultinomialLoss(Loss):
         flat[own] = least / s
         return ClassExpansion(value, slope, P, self.weights)
 
-    def settle(self, z: Vector) -> tuple[Vector, ClassExpansion]:
+    def settle(self, z: Vector, known: ClassExpansion | None = None) -> tuple[Vector, ClassExpansion]:
         """z with the best intercepts added, and phi expanded there; its value is NaN where none were found.
 
         As for one intercept (`hasd.objectives._intercept`): Newton's method, and the slope that belongs to its next
         step.  Where z is too large for it, and the curvature nearly 0, it starts from twice the intercepts of z/2.
+        known: the loss expanded at z, with no intercepts added.
         """
         if not self.intercept:
-            return z, self._expand(z)
-        there, e = self._search(z if z.any() else np.repeat(self.odds, len(self.y)))
+            return z, known or self.expand_plain(z)
+        there, e = self._search(z if known or z.any() else np.repeat(self.odds, len(self.y)), known)
         if math.isnan(e.value) and FAR < np.abs(z).max() < math.inf:
             halved, half = self.settle(0.5 * z)
             if not math.isnan(half.value):
                 there, e = self._search(2.0 * halved)
         return there, e
 
-    def _search(self, z: Vector) -> tuple[Vector, ClassExpansion]:
+    def _search(self, z: Vector, known: ClassExpansion | None = None) -> tuple[Vector, ClassExpansion]:
         """Newton's method for the intercepts; the value is NaN where it does not end."""
-        e = self._expand(z)
+        e = known or self.expand_plain(z)
         for _ in range(LOOKS):
             g = e.slope.reshape(e.probabilities.shape).sum(axis=1)
             inverse = _inverse(e)
@@ -133,7 +134,7 @@ class MultinomialLoss(Loss):
     def _add_intercepts(self, z: Vector, c: Vector) -> tuple[Vector, ClassExpansion]:
         """z with intercepts added, and the loss there."""
         there = (z.reshape(len(c), -1) + c[:, None]).ravel()
-        return there, self._expand(there)
+        return there, self.expand_plain(there)
 
     @quiet
     def shift(self, z: Vector) -> Vector:
@@ -257,18 +258,27 @@ class ClassImages(LocalImages):
 
     objective: Any
 
-    def _point(self, z: Vector) -> Point:
-        there, expansion = self.loss.settle(z)
+    def _point(self, z: Vector, known: ClassExpansion | None = None) -> Point:
+        there, expansion = self.loss.settle(z, known)
         return Point(there, expansion.value, expansion)
 
-    def move(self, point: Point, direction: Image, t: float) -> tuple[Point, float]:
-        """z + t direction; the derivative along it."""
+    def along(self, point: Point, direction: Image) -> Image:
+        """What z moves along, with its intercepts."""
         e: ClassExpansion = point.expansion
-        z = point.z + t * direction
-        if e.inverse is not None:
-            z = (z.reshape(e.probabilities.shape) + t * e.follow(direction)[:, None]).ravel()
-        there = self._point(z)
-        return there, dot(there.expansion.slope, direction)
+        if e.inverse is None:
+            return direction
+        return (direction.reshape(e.probabilities.shape) + e.follow(direction)[:, None]).ravel()
+
+    def move(self, point: Point, direction: Image, t: float) -> tuple[Point, float]:
+        """The loss at z + t direction, and its derivative along the direction."""
+        z = direction * t
+        z += point.z
+        e = self.loss.expand_plain(z)
+        return Point(z, e.value, e), dot(e.slope, direction)
+
+    def end(self, point: Point) -> Point:
+        """The best intercepts are added."""
+        return self._point(point.z, point.expansion)
 
     def bend(self, point: Point, direction: Image) -> float:
         """The second derivative along the direction."""

@@ -104,8 +104,7 @@ class LogisticClassifier(ClassifierMixin, SparseEstimator):
         mass = float(len(labels)) if weights is None else float(weights.sum())
         centre = np.zeros(X.shape[1])
         if self.fit_intercept and not scipy.sparse.issparse(X):
-            centre = X.mean(axis=0)  # no matter beside an intercept, but for rounding
-            X = X - centre
+            X, centre = _without_centre(X)
         two = len(self.classes_) == 2
         Objective, y = (Logistic, 2.0 * labels - 1.0) if two else (Multinomial, labels)
         f = Objective(X, y, 1.0 / (C * mass), weights, bool(self.fit_intercept))
@@ -131,7 +130,8 @@ class LogisticClassifier(ClassifierMixin, SparseEstimator):
         refuse_masked(X, "X")
         refuse_masked(y, "y")
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
-        check_classification_targets(y)
+        if y.dtype.kind not in "biu":  # whole numbers are labels in any case, and this check takes a while
+            check_classification_targets(y)
         weights: Any = None
         if sample_weight is not None or self.class_weight is not None:
             X, y, weights = _rows_with_weight(X, y, check_weights(sample_weight, X))
@@ -170,6 +170,17 @@ def _rows_with_weight(X: Any, y: Array, weights: Array) -> tuple[Any, Array, Arr
     """The rows whose weight is not 0."""
     there = weights > 0.0
     return (X, y, weights) if there.all() else (X[there], y[there], weights[there])
+
+
+def _without_centre(X: Array) -> tuple[Array, Array]:
+    """The columns without what they have in common, and that: beside an intercept it matters for rounding alone.
+
+    So it stays where no column is farther from 0 than it is wide.
+    """
+    centre = X.mean(axis=0)
+    if (np.abs(centre) <= X.max(axis=0) - X.min(axis=0)).all():
+        return X, np.zeros(len(centre))
+    return X - centre, centre
 
 
 def _weights_by_class(class_weight: Any, y: Array, weights: Array) -> Array:
