@@ -151,6 +151,32 @@ def test_what_a_step_moves_is_the_variance_of_its_image_over_the_weights():
     assert model.moved == pytest.approx(variance / model.images.width**2, rel=1e-9)
 
 
+@pytest.mark.parametrize("softness", [1.0, 8.0, 1e3, 1e9])
+def test_what_a_step_moves_at_least_is_a_lower_bound_that_takes_no_hessian(monkeypatch, softness):
+    known = log_sum_exp()
+    ridged = objectives.LogSumExp(known.f.A, known.f.b, ridge=0.1)
+    for f in (known.f, ridged, minimax().f):
+        problem, state = first_state_of(f, 0.1 * np.ones(f.dimension))
+        moved = hasd_newton._make_model(problem, state, softness).moved
+        with monkeypatch.context() as patch:
+            patch.setattr(LocalImages, "hessian", None)
+            least = hasd_newton._least_move(problem, state, softness)
+        assert 0.0 < least <= (1.0 + 1e-9) * moved
+
+
+def test_a_run_that_begins_softly_makes_one_hessian_at_its_start(monkeypatch):
+    """A mutation without the lower bound makes one for every alpha."""
+    made = []
+    hessian = LocalImages.hessian
+    monkeypatch.setattr(LocalImages, "hessian", lambda images, point: made.append(point) or hessian(images, point))
+    problem, state = first_state_of(sharp(0, 1e-4), np.zeros(20))
+    assert hasd_newton._first_model(problem, state).softness > 1.0
+    assert len(made) == 1
+    monkeypatch.setattr(hasd_newton, "_least_move", lambda *_: 0.0)
+    hasd_newton._first_model(problem, state)
+    assert len(made) > 2
+
+
 def first_state_of(f, x0):
     problem, _ = hasd._minimize._problem(x0, VECTOR, f, None, (), hasd_newton.HASDNewton(), None, None, 0.0)
     return problem, hasd_newton.HASDNewton().init(problem, problem.oracle.evaluate(x0))

@@ -15,7 +15,8 @@ maxima.     Hessian is good for more than a short step.  So the run begins with 
             the further the less the step has moved them.  Where the first step ends early, as other rows begin to count
             on the way, alpha is raised once more.  With the weights w = phi'(z), <d, H d> = Var_w(A d)/alpha: the
             square of Newton's decrement over alpha is the variance of the change of z in units of alpha, and the
-            curvature changes over about one of them.
+            curvature changes over about one of them.  As <d, H d> >= <g, g>^2/<g, H g>, two products show that an alpha
+            is too small to begin with; a Hessian is made for the first that may do.
 Guarantee.  A_t f_best <= min psi_t for all t, hence f_best - f* <= R^2/(2 A_T), known after the run: the gradients in
             the cuts are those of f, whatever the steps are made with.  No rate is claimed for the steps themselves
             beyond Newton's quadratic one near a minimiser, where every step has a Hessian of its own.
@@ -202,27 +203,51 @@ def _choose_model(problem: Problem, state: NewtonState, costs: Costs) -> Model:
 
 def _first_model(problem: Problem, state: NewtonState) -> Model:
     """The model at x_0, with as soft a loss as it takes for the step to be short; with the loss itself if none is."""
-    first = model = _make_model(problem, state, 1.0)
-    while model.moved > COVERED:
-        softer = _make_model(problem, state, SOFTER * model.softness)
-        # Without a ridge all rows count alike sooner or later, and nothing changes from then on.
-        is_same = problem.objective.ridge == 0.0 and 0.99 * model.moved < softer.moved < math.inf
-        if is_same or softer.softness > SOFTEST:
-            return first
-        model = softer
-    return model
+    softness = 1.0
+    seen: list[float] = []
+    while softness <= SOFTEST:
+        moved = _least_move(problem, state, softness)
+        if moved <= COVERED:
+            model = _make_model(problem, state, softness)
+            if model.moved <= COVERED:
+                return model
+            moved = model.moved
+        seen = [*seen[-2:], moved]
+        if problem.objective.ridge == 0.0 and len(seen) == 3 and 0.99 * max(seen) < min(seen):
+            break  # without a ridge all rows count alike sooner or later, and nothing changes from then on
+        softness *= SOFTER
+    return _make_model(problem, state, 1.0)
+
+
+def _least_move(problem: Problem, state: NewtonState, softness: float) -> float:
+    """A lower bound on what a step moves the rows by (`Model.moved`), for two products and no Hessian.
+
+    <g, H^{-1} g> <g, H g> >= <g, g>^2, by Cauchy and Schwarz.
+    """
+    images, point, e = _soften(problem, state, softness)
+    size = e.norm2
+    if size == 0.0:
+        return 0.0
+    bend = images.bend(point, images.multiply(e.g / size)) + problem.objective.ridge
+    return size / bend * (size / images.width) if bend > 0.0 else math.inf
+
+
+def _soften(problem: Problem, state: NewtonState, softness: float) -> tuple[Images, Point, Evaluation]:
+    """x_t seen with a loss that is so many times as wide: images, the image of x_t, value and gradient."""
+    e, ridge = state.at, problem.objective.ridge
+    if softness == 1.0:
+        return problem.images, state.point, e
+    images = problem.images.soften(softness)
+    point = images.expand_again(state.point)
+    f, g = point.value + 0.5 * ridge * dot(e.x, e.x), images.gradient(point) + ridge * e.x
+    return images, point, Evaluation(e.x, f, g)
 
 
 def _make_model(problem: Problem, state: NewtonState, softness: float) -> Model:
     """The model at x_t with a Hessian of its own."""
-    e, ridge, images, point = state.at, problem.objective.ridge, problem.images, state.point
-    if softness > 1.0:
-        images = images.soften(softness)
-        point = images.expand_again(state.point)
-        f, g = point.value + 0.5 * ridge * dot(e.x, e.x), images.gradient(point) + ridge * e.x
-        e = Evaluation(e.x, f, g)
+    images, point, e = _soften(problem, state, softness)
     H = images.hessian(point)
-    H.flat[:: len(H) + 1] += ridge
+    H.flat[:: len(H) + 1] += problem.objective.ridge
     largest = float(H.diagonal().max(initial=0.0))
     if not math.isfinite(largest):  # its entries overflow: steps go along the gradient, and pairs of steps help them
         return Model(images, softness, point, e, NO_PAIRS, e.g / -(e.norm2 or 1.0), math.inf)
