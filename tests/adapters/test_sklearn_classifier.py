@@ -193,6 +193,38 @@ def test_columns_far_from_zero_are_fitted_with_a_certificate(classes):
 
 
 @every_number_of_classes
+def test_one_zero_in_a_column_does_not_keep_it_far_from_zero(classes):
+    """As where a missing value was written as 0."""
+    X, y, _ = data(classes)
+    X = X + 1e4
+    X[np.arange(5), np.arange(5)] = 0.0
+    assert classifier._without_centre(X)[1].all()
+    model = LogisticClassifier().fit(X, y)
+    assert model.gap_ <= 1e-6 * model.value_
+
+
+def test_columns_near_zero_stay_where_they_are():
+    X, _, _ = data(2)
+    stayed, centre = classifier._without_centre(X - X.mean(axis=0))
+    assert not centre.any()
+    moved, centre = classifier._without_centre(X + 10.0)
+    np.testing.assert_allclose(moved, stayed, atol=1e-12)
+    np.testing.assert_allclose(centre, X.mean(axis=0) + 10.0)
+
+
+def test_columns_whose_sum_overflows_are_refused():
+    with np.errstate(all="ignore"), pytest.raises(ValueError, match="must be finite"):
+        LogisticClassifier().fit(np.full((4, 1), 1.7e308) * [[1.0], [1.0], [1.0], [-1.0]], [0, 1, 0, 1])
+
+
+@pytest.mark.parametrize("dtype", [int, float])
+def test_warns_where_every_row_is_a_class_of_its_own(dtype):
+    X, _, _ = data(2)
+    with pytest.warns(UserWarning, match="number of unique classes"):
+        LogisticClassifier().fit(X[:30], np.arange(30, dtype=dtype))
+
+
+@every_number_of_classes
 def test_classes_that_can_be_told_apart_are_fitted_at_any_C(classes):
     """Separable data: without a penalty there is no best model; here the penalty is small."""
     X, y, _ = data(classes)

@@ -6,7 +6,8 @@ from itertools import product
 import pytest
 
 from hasd.methods import _line_search
-from hasd.methods._line_search import Look, wolfe
+from hasd.methods._line_search import BRISK, Look, Ray, wolfe
+from hasd.objectives._images import Images, Point
 
 BENDS, RISES, WIDTHS = (0.03, 0.1, 0.4, 0.7, 0.95), (0.5, 4.0, 16.0), (1e-2, 1e-3, 1e-4)
 
@@ -62,3 +63,27 @@ def test_the_search_ends_near_the_minimum_of_a_parabola_of_any_width(place):
     line = Parabola(place, 0.0, 0.0)
     found, _ = wolfe(line, 0.5, -1.0 / place, 1.0, 2.0**-52)
     assert abs(found.t - place) <= line.flat * place
+
+
+class Lowered(Images):
+    """A line on which f, the least of (t - 1)^2 + c^2 over c, is not known beyond t = `known`."""
+
+    settles = True
+
+    def __init__(self, known):
+        self.known = known
+
+    def move(self, point, direction, t):
+        there = point.z + t * direction
+        return Point(there, (there - 1.0) ** 2, None), 2.0 * (there - 1.0)
+
+    def settle(self, point):
+        return point if point.z <= self.known else Point(point.z, math.nan, None)
+
+
+@pytest.mark.parametrize(("known", "again"), [(math.inf, False), (0.9, True)])
+def test_a_search_begins_again_with_settled_looks_where_f_is_not_known_at_its_end(known, again):
+    line = Ray(Lowered(known), Point(0.0, 1.0, None), 1.0, (0.0, 0.0, 0.0))
+    found, trials = wolfe(line, 1.0, -2.0, 1.0, 2.0**-52)
+    assert line.settles == again == (trials > BRISK)
+    assert found.t <= known and found.f == (found.t - 1.0) ** 2 <= 0.1

@@ -104,12 +104,12 @@ def test_the_hessian_is_that_of_the_gradient(f):
 
 def moved_to(images, point, direction, t):
     """Where a search ends that has found t along the direction."""
-    return images.end(images.move(point, images.along(point, direction), t)[0])
+    return images.settle(images.move(point, images.along(point, direction), t)[0])
 
 
 @every_objective
 def test_a_search_sees_a_convex_function_that_is_f_at_the_start_and_nowhere_below_f(f):
-    """Intercepts move along their derivative while it searches; without it, the slope at the start is another one."""
+    """While it searches, intercepts move along their derivative; the best ones are found at its end."""
     images = f.images()
     for x in points(f):
         d = rng.standard_normal(f.dimension)
@@ -120,7 +120,7 @@ def test_a_search_sees_a_convex_function_that_is_f_at_the_start_and_nowhere_belo
         assert slopes[0] == pytest.approx(images.gradient(start) @ d, abs=1e-13)
         assert slopes == sorted(slopes)
         assert (values[3] - values[2]) / 1e-6 == pytest.approx(slopes[2], abs=1e-5 * (1.0 + abs(slopes[4])))
-        assert all(images.end(point).value <= point.value for point, _ in looks)
+        assert all(images.settle(point).value <= point.value for point, _ in looks)
 
 
 @every_objective

@@ -20,6 +20,9 @@ FARTHER = 10.0
 """Newton's step along d is at most so many times the one d itself proposes."""
 LOOKS = 30
 """Points looked at along a direction before it is given up."""
+BRISK = 3
+"""A line that is settled where the search ends alone may be far above f.  If it takes more looks, or f is not known at
+its end, the search begins again, and every look is settled."""
 CLEAR = 0.01
 """Tangents are asked where rounding of f moves the place at which they meet by no more than this part of the way."""
 EAGER, LEAP = 10, 2.0**9
@@ -33,7 +36,7 @@ class Look(NamedTuple):
 
     t: float
     f: float
-    slope: float  # <grad f(x + t d), d>; NaN where f is not finite
+    slope: float  # the derivative of what the line shows; NaN where that is not finite
     found: Any  # the evaluation there, or the point where images are kept; None at an end of a bracket
 
     @property
@@ -83,18 +86,24 @@ class Ray:
     image: Image  # what z moves along: A d, with what follows it
     bowl: tuple[float, float, float]  # <x, x>, <x, d> and <d, d>, each times the ridge
     flat: float = 0.3
+    settles: bool = False  # whether every look is settled, and not only the one at which the search ends
     is_newton: ClassVar[bool] = True
 
     def look(self, t: float) -> Look:
         """What is at t."""
         point, slope = self.images.move(self.point, self.image, t)
+        if self.settles:
+            point = self.images.settle(point)
+            slope = self.images.move(point, self.image, 0.0)[1]
         xx, xd, dd = self.bowl
         f = point.value + 0.5 * xx + t * (xd + 0.5 * t * dd)
         return Look(t, f, slope + xd + t * dd if math.isfinite(f) else math.nan, point)
 
     def end(self, look: Look) -> Look:
-        """The look at which the search ends, with f itself in place of what the search has lowered."""
-        point = self.images.end(look.found)
+        """The look at which the search ends, settled; its slope is still that of the line.  f is NaN where it fails."""
+        if self.settles or not self.images.settles:
+            return look
+        point = self.images.settle(look.found)
         return look._replace(f=look.f + (point.value - look.found.value), found=point)
 
     def bend(self, point: Point) -> float:
@@ -166,13 +175,18 @@ def wolfe(
         return None, 0
     look, trials = _bracket(line, f0, slope0, t, eps, faint)
     end = None if look is None else line.end(look)
-    return (None if end is None or math.isnan(end.f) else end), trials
+    failed = end is None or math.isnan(end.f) or trials > BRISK
+    if failed and isinstance(line, Ray) and line.images.settles:
+        line.settles = True
+        end, more = _bracket(line, f0, slope0, t, eps, faint)
+        trials += more
+    return end, trials
 
 
 def _bracket(
     line: Line | Ray, f0: float, slope0: float, t: float, eps: float, faint: Callable[[], float]
 ) -> tuple[Look | None, int]:
-    """The same for the function that the line shows."""
+    """The look that `wolfe` ends at, of the function that the line shows: f, or one that is nowhere below f."""
     low, high, best, nonfinite, side, again = Look(0.0, f0, slope0, None), None, None, 0, 0, False
     for trials in range(1, LOOKS + 1):
         look = line.look(t)

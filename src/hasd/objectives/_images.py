@@ -134,6 +134,11 @@ class Images(Protocol):
     objective: Any  # makes and counts the products
 
     @property
+    def settles(self) -> bool:
+        """Whether phi is itself a minimum, over intercepts, which `settle` finds."""
+        return False
+
+    @property
     def constant(self) -> bool:
         """Whether phi'' is the same everywhere: f is quadratic."""
         return type(self.objective.loss) is SquareLoss  # a subclass may be another function
@@ -191,10 +196,10 @@ class Images(Protocol):
         return direction
 
     def move(self, point: Point, direction: Image, t: float) -> tuple[Point, float]:
-        """The point z + t direction, and the derivative along the direction there, of phi or of what `end` lowers."""
+        """The point z + t direction, and the derivative along the direction there, before it is settled."""
 
-    def end(self, point: Point) -> Point:
-        """The point at which a search ends, given the one it has found: another where phi is itself a minimum."""
+    def settle(self, point: Point) -> Point:
+        """The point that a move has led to, with phi itself expanded there; its value is NaN where that fails."""
         return point
 
     def bend(self, point: Point, direction: Image) -> float:

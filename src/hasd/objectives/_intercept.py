@@ -135,6 +135,11 @@ class InterceptImages(LocalImages):
     phi at the start, with the same derivative, and nowhere below phi.  The best c is found where the search ends.
     """
 
+    @property
+    def settles(self) -> bool:
+        """Over c."""
+        return True
+
     def _point(self, z: Vector, known: Expansion | None = None) -> Point:
         there, expansion = self.loss.settle(z, known)
         return Point(there, expansion.value, expansion)
@@ -150,7 +155,7 @@ class InterceptImages(LocalImages):
         e = self.loss.inner.expand(z)
         return Point(z, e.value, e), dot(e.slope, direction)
 
-    def end(self, point: Point) -> Point:
+    def settle(self, point: Point) -> Point:
         """The best c is added."""
         return self._point(point.z, point.expansion)
 

@@ -258,6 +258,11 @@ class ClassImages(LocalImages):
 
     objective: Any
 
+    @property
+    def settles(self) -> bool:
+        """Whether there are intercepts."""
+        return bool(self.loss.intercept)
+
     def _point(self, z: Vector, known: ClassExpansion | None = None) -> Point:
         there, expansion = self.loss.settle(z, known)
         return Point(there, expansion.value, expansion)
@@ -276,7 +281,7 @@ class ClassImages(LocalImages):
         e = self.loss.expand_plain(z)
         return Point(z, e.value, e), dot(e.slope, direction)
 
-    def end(self, point: Point) -> Point:
+    def settle(self, point: Point) -> Point:
         """The best intercepts are added."""
         return self._point(point.z, point.expansion)
 

@@ -130,7 +130,8 @@ class LogisticClassifier(ClassifierMixin, SparseEstimator):
         refuse_masked(X, "X")
         refuse_masked(y, "y")
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
-        if y.dtype.kind not in "biu":  # whole numbers are labels in any case, and this check takes a while
+        is_whole = y.dtype.kind in "biu"  # whole numbers are labels in any case, and this check takes a while
+        if not is_whole:
             check_classification_targets(y)
         weights: Any = None
         if sample_weight is not None or self.class_weight is not None:
@@ -138,6 +139,8 @@ class LogisticClassifier(ClassifierMixin, SparseEstimator):
         if self.class_weight is not None:
             X, y, weights = _rows_with_weight(X, y, weights * _weights_by_class(self.class_weight, y, weights))
         self.classes_, labels = np.unique(y, return_inverse=True)
+        if is_whole and 2 * len(self.classes_) > len(y):
+            check_classification_targets(y)  # which warns where nearly every row is a class of its own
         if len(self.classes_) < 2:
             raise ValueError(f"y must hold at least two classes, got one class only: {self.classes_}")
         return X, labels, weights
@@ -173,14 +176,17 @@ def _rows_with_weight(X: Any, y: Array, weights: Array) -> tuple[Any, Array, Arr
 
 
 def _without_centre(X: Array) -> tuple[Array, Array]:
-    """The columns without what they have in common, and that: beside an intercept it matters for rounding alone.
+    """The columns less their means, and the means: beside an intercept these matter for rounding alone.
 
-    So it stays where no column is farther from 0 than it is wide.
+    So they stay where none is larger than the standard deviation of its column.
     """
-    centre = X.mean(axis=0)
-    if (np.abs(centre) <= X.max(axis=0) - X.min(axis=0)).all():
+    with np.errstate(over="ignore"):
+        centre = X.mean(axis=0)
+        moved = X - centre
+        squares = np.einsum("ij,ij->j", moved, moved)
+    if np.isfinite(squares).all() and (np.abs(centre) <= np.sqrt(squares / len(X))).all():
         return X, np.zeros(len(centre))
-    return X - centre, centre
+    return moved, centre
 
 
 def _weights_by_class(class_weight: Any, y: Array, weights: Array) -> Array:
