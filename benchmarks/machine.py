@@ -8,6 +8,8 @@ import subprocess
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from threadpoolctl import threadpool_info
+
 import hasd
 
 
@@ -16,7 +18,7 @@ def describe(threads: int, packages: tuple[str, ...]) -> list[str]:
     found = [f"{name} {one}" for name in packages if (one := _version(name))]
     return [
         f"commit {commit()}",
-        f"{cpu()}, {os.cpu_count()} cores, BLAS threads {threads}",
+        f"{cpu()}, {os.cpu_count()} cores, BLAS threads {threads}, kernels for {kernels()}",
         ", ".join([f"Python {platform.python_version()}", *found]),
     ]
 
@@ -34,6 +36,11 @@ def cpu() -> str:
             if line.startswith("model name"):
                 return " ".join(line.split(":", 1)[1].split())
     return platform.processor() or platform.machine()
+
+
+def kernels() -> str:
+    """The CPU that the BLAS libraries take this one for, which a variable of the environment may have told them."""
+    return " and ".join(sorted({one["architecture"] for one in threadpool_info() if "architecture" in one})) or "unknown"
 
 
 def commit() -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy.sparse.linalg import LinearOperator
+from threadpoolctl import threadpool_info
 
 ROOT = str(Path(__file__).parents[2])
 if ROOT not in sys.path:
@@ -308,7 +309,9 @@ def test_the_page_shows_every_problem_its_ratio_and_the_worst_one(tmp_path):
 
 def test_the_machine_is_named():
     commit, where, versions = machine.describe(2, ("numpy", "no-such-package"))
-    assert commit.split()[1] and where.endswith("BLAS threads 2") and not where.startswith(",")
+    before, kernels = where.split(", kernels for ")
+    assert commit.split()[1] and before.endswith("BLAS threads 2") and not before.startswith(",")
+    assert set(kernels.split(" and ")) <= {"unknown", *(one.get("architecture") for one in threadpool_info())}
     assert f"numpy {np.__version__}" in versions and "no-such-package" not in versions
 
 
