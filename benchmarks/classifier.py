@@ -10,7 +10,7 @@ it *certifies* 1e-6, which scikit-learn does not do.
 
 from __future__ import annotations
 
-import sys
+import argparse
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -131,9 +131,13 @@ def compare(name: str) -> None:
 
 def main() -> None:
     """The data sets that are named, or all."""
+    options = argparse.ArgumentParser(
+        prog="python -m benchmarks.classifier", description=(__doc__ or "").split("\n")[0]
+    )
+    options.add_argument("data", nargs="*", choices=list(DATA), help="data sets; all where none is named")
     warnings.simplefilter("ignore")
     with threadpool_limits(1):
-        for name in sys.argv[1:] or DATA:
+        for name in options.parse_args().data or DATA:
             compare(name)
 
 

@@ -40,7 +40,8 @@ def cpu() -> str:
 
 def kernels() -> str:
     """The CPU that the BLAS libraries take this one for, which a variable of the environment may have told them."""
-    return " and ".join(sorted({one["architecture"] for one in threadpool_info() if "architecture" in one})) or "unknown"
+    found = {one["architecture"] for one in threadpool_info() if "architecture" in one}
+    return " and ".join(sorted(found)) or "unknown"
 
 
 def commit() -> str:

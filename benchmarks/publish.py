@@ -29,10 +29,10 @@ LEGEND = f"""Seconds are the medians over the seeds of what `hasd.minimize(objec
 to a relative gap of {MAIN:.0e}. A *time ratio* is {BASELINE}'s time divided by ours on the same seed, in the median
 over the seeds: above 1, `hasd` is faster. The *products ratio* is the same for products with A, or for evaluations of
 a black box. It is in brackets where `hasd-newton` was taken, because the Hessians that this method makes and factors
-are no products: look at the time. The *fastest other solver* of all that were run is found on the first seed, and the
-ratio beside it is its time divided by ours. `>=` marks a ratio that is at least so large ({BASELINE} was stopped before
-it was there), `<=` one that is at most so large (`hasd` was), and `no` that `hasd` gave up. Seeds on which both were
-stopped count in no ratio."""
+are no products: look at the time. The *fastest other solver* of all that were run is found on the first seed (`none`
+where no other one got there), and the ratio beside it is its time divided by ours. `>=` marks a ratio that is at least
+so large ({BASELINE} was stopped before it was there), `<=` one that is at most so large (`hasd` was), and `no` that
+`hasd` gave up. Seeds on which both were stopped count in no ratio."""
 HESSIANS = "hasd-newton"
 """The method whose products do not tell its work."""
 
@@ -40,15 +40,15 @@ HESSIANS = "hasd-newton"
 def results_table(results: Results) -> str:
     """A row a problem."""
     header = ["problem", "rows × variables", "entries", "method", f"{BASELINE} s", "hasd s", "time ratio"]
-    header += ["products ratio", "fastest other solver", "time ratio to it"]
+    header += ["products ratio", "fastest other solver (first seed)", "time ratio to it (first seed)"]
     return table(header, [_line(results, name) for name in results.problems])
 
 
 def _line(results: Results, name: str) -> list[str]:
     row, other = results.first[name], results.fastest_other(name, OURS, MAIN)
     methods, work = results.methods(name, OURS), results.ratio(name, OURS, MAIN, "work")
-    cells = results.cell(name, other or "", MAIN), results.cell(name, OURS, MAIN)
-    faster = Ratio(cells[0].seconds / cells[1].seconds) if cells[0] and cells[1] and cells[1].reached else "no"
+    theirs, ours = results.cell(name, other or "", MAIN), results.cell(name, OURS, MAIN)
+    faster = "-" if theirs is None else Ratio(theirs.seconds / ours.seconds) if ours and ours.reached else "no"
     return [
         name,
         f"{row.n} × {row.d}",

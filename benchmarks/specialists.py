@@ -228,7 +228,8 @@ def winners(lines: Sequence[Line]) -> str:
         mean = geometric_mean(ratio.value for ratio in ratios.values())
         where = "; slower on " + ", ".join(lost) if lost else ""
         ahead = len(ratios) - len(lost)
-        said.append(f"{other}: `hasd` was faster on {ahead} of {len(ratios)}, time ratio {mean:.3g} in the mean{where}")
+        faster = f"`hasd` was faster on {ahead} of {len(ratios)}"
+        said.append(f"{other}: {faster}, time ratio {mean:.3g} in the geometric mean{where}")
     return bullets(said)
 
 

@@ -148,9 +148,9 @@ class Results:
                 for solver, cell in cells.items()
                 if cell is not None and cell.reached and not math.isnan(cell.get(measure))
             }
-            best = min(known.values(), default=math.nan)
+            best = min(known.values(), default=1.0)  # where none got there, all costs are inf
             for solver in self.solvers:
-                if cells[solver] is not None and not math.isnan(best):
+                if cells[solver] is not None:
                     costs[solver].append(known.get(solver, math.inf) / best)
         return {solver: np.sort(values) for solver, values in costs.items() if values}
 

@@ -282,6 +282,8 @@ def _check(settings: Mapping[str, Any]) -> None:
         if settings.get(name):
             raise TypeError(f"compare minimises without {name}; {name} must not be given")
     method = settings["method"]
+    if "options" in settings:
+        raise TypeError('options must be given as settings of their own: {"method": "L-BFGS-B", "maxcor": 30}')
     if not isinstance(method, str) or _scipy_name(method) is not None or method == "auto":
         return
     names = ("auto", *REGISTRY, *SCIPY_METHODS)

@@ -77,8 +77,8 @@ def start(x0: Any, layout: Layout = VECTOR) -> Array:
     if array.ndim > 1:
         shape = tuple(array.shape)
         raise ValueError(
-            f"x0 must have one dimension, got shape {shape}; a norm that knows its shape takes it as it is: "
-            f"p=hasd.Lp(p, shape={shape})"
+            f"x0 must have one dimension, got shape {shape}: give x0.ravel(), or a norm that knows the shape, such as "
+            f"p=hasd.Lp(2, shape={shape})"
         )
     if 0 in array.shape:
         raise ValueError("x0 must not be empty")
@@ -112,7 +112,7 @@ def geometry(p: Any, default: float) -> Geometry:
     if not is_number(p):
         raise TypeError(
             "p must be a number between 2 and inf, or an object with p, norm, dual_norm and steepest, "
-            f"got {show_value(p)}"
+            f"got {show_value(p)}; np.inf is the maximum norm"
         )
     return Lp(number("p", p, least=2.0, finite=False))
 
@@ -158,6 +158,8 @@ def _check_constants(geometry: Geometry) -> None:
 
 def source(fun: Any, jac: Any, args: Any, x0: Array, mu: float = 0.0, layout: Layout = VECTOR) -> Source:
     """The function, from one of our objectives or from callables in SciPy's conventions."""
+    if isinstance(fun, type) and hasattr(fun, "value_and_grad"):
+        raise TypeError(f"fun must be an objective, got the class {fun.__name__} itself: give it the data first")
     if hasattr(fun, "value_and_grad") and hasattr(fun, "with_own_counter"):
         if jac is not None:
             raise TypeError("jac must not be given with an objective: it brings its own gradient")
@@ -173,7 +175,9 @@ def source(fun: Any, jac: Any, args: Any, x0: Array, mu: float = 0.0, layout: La
     if not callable(fun):
         raise TypeError(f"fun must be callable or an objective, got {type(fun).__name__}")
     if not (jac is None or jac is True or callable(jac)):
-        raise TypeError(f"jac must be a callable, True (fun returns f and g) or None, got {show_value(jac)}")
+        raise TypeError(
+            f"jac must be a callable, True (fun returns f and g) or None (finite differences), got {show_value(jac)}"
+        )
     if jac is None and hasattr(fun, "value_and_grad"):
         jac, fun = True, fun.value_and_grad
     if jac is None and (better := DIFFERENTIATED.get(library(x0))) is not None:

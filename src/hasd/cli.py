@@ -82,7 +82,9 @@ def _all_possible() -> list[Experiment]:
 
 def parser() -> argparse.ArgumentParser:
     """The options; those of an experiment are the fields of its sizes."""
-    top = argparse.ArgumentParser(prog="hasd", description="Accelerated steepest descent in any l_p norm.")
+    top = argparse.ArgumentParser(
+        prog="hasd", description="Minimise smooth convex functions, and prove how good the answer is."
+    )
     top.add_argument("--version", action="version", version=f"hasd {__version__}")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     reproduce = commands.add_parser(

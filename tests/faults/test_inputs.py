@@ -280,6 +280,11 @@ class TestFirstEvaluation:
                 hasd.minimize(f, np.array([1.0, 2.0]), jac=True, method=method, mu=0.5, tol=0.0)
 
 
+def test_a_class_in_place_of_an_objective_is_refused():
+    with pytest.raises(TypeError, match="fun must be an objective, got the class Logistic itself"):
+        hasd.minimize(hasd.objectives.Logistic, np.zeros(2))
+
+
 def test_args_beside_an_objective_are_refused():
     """Its data are its own."""
     f = hasd.objectives.Quadratic(np.eye(2))

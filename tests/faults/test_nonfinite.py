@@ -142,6 +142,21 @@ class TestForEver:
     def test_a_broken_gradient_at_the_start_is_called_a_nonfinite_start(self):
         assert hasd.minimize(lambda x: (1.0, x * math.nan), np.ones(2), jac=True).status == 12
 
+    @pytest.mark.parametrize(
+        ("f", "g", "said"),
+        [
+            (math.nan, [1.0, 1.0, 1.0, 1.0], "The value is nan."),
+            (math.inf, [1.0, 1.0, 1.0, 1.0], "The value is inf."),
+            (1.0, [1.0, 1.0, math.nan, math.inf], "Entry {} of the gradient is nan."),
+        ],
+    )
+    def test_the_message_names_what_is_not_finite_at_the_start(self, f, g, said):
+        vector = hasd.minimize(lambda x: (f, np.array(g)), np.ones(4), jac=True)
+        matrix = hasd.minimize(
+            lambda X: (f, np.reshape(g, (2, 2))), np.ones((2, 2)), jac=True, p=hasd.Lp(2, shape=(2, 2))
+        )
+        assert vector.message.endswith(said.format("[2]")) and matrix.message.endswith(said.format("[1, 0]"))
+
     @every_method
     def test_iterate_does_not_hang_on_a_broken_start(self, method):
         f = Faulty(lambda call, x: True)

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 import hasd
+from hasd._math.evaluation import Evaluation
+from hasd._run.gradient_check import check_gradient
 
 GRADIENT = hasd.Status.GRADIENT.code
 SLOPES = re.compile(r"the gradient predicts the slope (\S+), but differences of function values give (\S+):")
@@ -56,7 +58,7 @@ def test_a_right_gradient_is_never_accused(method, shift, size):
         return size * float(np.sqrt(1.0 + z * z).sum() + 1e-3 * z @ z), size * (z / np.sqrt(1.0 + z * z) + 2e-3 * z)
 
     res = hasd.minimize(f, target + np.linspace(1.0, 2.0, 6), jac=True, method=method, tol=0.0, maxiter=300)
-    assert res.status != GRADIENT and "check the code" not in res.message
+    assert res.status != GRADIENT and "check the code" not in res.message and "kink" not in res.message
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -67,7 +69,36 @@ def test_a_right_gradient_of_an_ill_conditioned_function_is_never_accused(seed):
     res = hasd.minimize(
         lambda x: (0.5 * float(h @ x**2), h * x), rng.uniform(0.5, 2.0, 8), jac=True, tol=0.0, maxfun=1200
     )
-    assert res.status != GRADIENT and "check the code" not in res.message
+    assert res.status != GRADIENT and "check the code" not in res.message and "kink" not in res.message
+
+
+def edge(x):
+    """Two slopes that meet where x_0 = 1; the gradient is that of one side."""
+    return 3.0 * float(abs(x[0] - 1.0)) + 0.5 * float(x @ x), np.array([3.0 if x[0] > 1.0 else -3.0, 0.0]) + x
+
+
+def test_a_run_that_ends_at_a_kink_says_so():
+    """Mutation: KEPT = 2."""
+    res = hasd.minimize(edge, [3.0, 0.0], jac=True)
+    behind, ahead = map(
+        float, re.search(r"slope of the function rises from (\S+) to (\S+) within", res.message).groups()
+    )
+    assert res.status == hasd.Status.PRECISION.code and "kink" in res.message
+    assert sorted(np.abs([behind, ahead])) == pytest.approx([2.0, 4.0], abs=1e-3)
+
+
+@pytest.mark.parametrize("width", [1e-3, 1.0, 1e3])
+@pytest.mark.parametrize("at", [0.01, 0.5])
+def test_a_bend_that_is_wider_than_the_steps_is_no_kink(width, at):
+    """Near the bottom of the bend, and on its side."""
+    x = np.array([1.0 + at * width])
+
+    def value(x):
+        z = (float(x[0]) - 1.0) / width
+        return width * np.sqrt(1.0 + z * z)
+
+    slope = np.array([at / np.sqrt(1.0 + at * at)])
+    assert check_gradient(value, Evaluation(x, value(x), slope), 1.0).kink == ""
 
 
 def test_noise_is_not_taken_for_a_wrong_gradient():

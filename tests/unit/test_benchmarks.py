@@ -156,6 +156,7 @@ def test_ratios_compare_medians_and_capped_runs_only_bound_them():
     rows += [row(seed=seed) for seed in range(3)]
     rows += [row(problem="two", solver=BASELINE, reached=False, capped=True, work=90), row(problem="two", work=30)]
     rows += [row(solver="CG", reached=False, capped=True, work=80), row(solver="TNC", reached=False)]
+    rows += [row(problem="too hard for all", solver=solver, reached=False, capped=True) for solver in (OURS, BASELINE)]
     results = summary.Results(rows)
     assert results.ratio("one", OURS, MAIN, "work").value == 3.0
     assert str(results.ratio("two", OURS, MAIN, "work")) == ">=3"
@@ -163,7 +164,8 @@ def test_ratios_compare_medians_and_capped_runs_only_bound_them():
     assert str(results.ratio("one", "TNC", MAIN, "work")) == "no"
     assert summary.geometric_mean([1.0, 4.0, 0.0]) == pytest.approx(2.0)
     profile = results.profile(MAIN, "work")
-    assert profile[OURS].tolist() == [1.0, 1.0] and profile[BASELINE].tolist() == [2.0, math.inf]
+    assert profile[OURS].tolist() == [1.0, 1.0, math.inf]
+    assert profile[BASELINE].tolist() == [2.0, math.inf, math.inf]
 
 
 def test_the_least_seconds_of_the_rounds_count():
@@ -224,7 +226,7 @@ def test_products_are_compared_with_those_of_an_earlier_run_on_the_same_seeds():
     for work, passed in ((10, True), (9, False)):
         rows = [row(seed=seed, work=work, method="old") for seed in (1, 2)]
         judged = targets.verdicts(now, None, [], saved.Saved(rows, "abc", 1, []))[5]
-        assert judged.passed == passed and "abc" in judged.aim and "one, new after old" in judged.found
+        assert judged.passed == passed and "abc" in judged.aim and "one (by new now, old then)" in judged.found
 
 
 def test_below_reference_and_disagreement_are_told():

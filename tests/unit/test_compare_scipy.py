@@ -114,6 +114,12 @@ def test_options_of_scipy_are_settings_of_its_methods():
         hasd.compare(known.f, known.x0, {"it": {"method": "L-BFGS-B", "maxcr": 1}})
 
 
+def test_options_in_scipys_form_are_refused_with_ours():
+    own = {"it": {"method": "L-BFGS-B", "options": {"maxcor": 3}}}
+    with pytest.raises(TypeError, match=r"settings of their own: .*maxcor"):
+        hasd.compare(Counted(), np.zeros(2), own, jac=True)
+
+
 def test_bounds_are_refused_and_not_left_out():
     known = log_sum_exp()
     with pytest.raises(TypeError, match="compare minimises without bounds"):

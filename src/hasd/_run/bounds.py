@@ -154,7 +154,9 @@ class Bounds:
         reasons += [f"{self.assumed} is wrong"] if self.assumed else []
         reasons += [] if self.convexity is None else ["the function is not convex"]
         reasons = reasons or ["rounding is larger than it is taken to be"]
-        contradiction = f"A lower bound, {lower:.6g}, is above the value {value:.6g} by {lower - value:.2g}"
+        contradiction = (
+            f"A lower bound, {lower:.10g}, is above a value that was found, {value:.10g}, by {lower - value:.2g}"
+        )
         self.withdrawn = f"{contradiction}: {', or '.join(reasons)}; nothing is certified."
 
     def is_closed_at(self, e: Evaluation, origin: Array) -> bool:

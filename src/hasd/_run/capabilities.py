@@ -58,7 +58,9 @@ def traits_of_method(method: Any) -> MethodTraits:
 
 
 def traits_of_objective(objective: Any) -> ObjectiveTraits:
-    """What it declares; a black box (None) declares nothing."""
+    """What it declares; a black box (None) declares nothing, and a class that is no objective yet neither."""
+    if isinstance(objective, type):
+        return ObjectiveTraits()
     known = {
         name: getattr(objective, name)
         for name in ("has_hessian", "convex", "bounded_below", "note", "sharpen", "settle")

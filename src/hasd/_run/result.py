@@ -6,13 +6,13 @@ import math
 from dataclasses import replace
 from typing import Any
 
-from .._math.arrays import Array, convert_like, copy_of
+from .._math.arrays import Array, convert_like, copy_of, namespace
 from .._math.evaluation import Evaluation
 from .._math.geometry import label_of
 from ..objectives._operators import quiet
 from .capabilities import traits_of_method
 from .certificate import Certificate, cut_at
-from .gradient_check import find_misfit
+from .gradient_check import Findings, check_gradient
 from .job import Job
 from .problem import Problem
 from .record import Run
@@ -35,7 +35,8 @@ def result(job: Job, run: Run, why: str) -> Result:
     if run.status is Status.UNBOUNDED and bounds.can_certify:  # the radius was that of a minimiser, and there is none
         bounds.withdrawn = "Without a minimum there is no gap: nothing is certified."
     stuck, withdrawn = run.status is Status.PRECISION, bool(bounds.withdrawn)
-    misfit = _misfit(problem, e, bounds.bend) if stuck or (withdrawn and not run.status.success) else ""
+    is_asked = stuck or (withdrawn and not run.status.success)
+    misfit, kink = _check_gradient(problem, e, bounds.bend) if is_asked else Findings()
     if stuck:
         run.status = Status.GRADIENT if misfit else Status.NONCONVEX if bounds.is_nonconvex else Status.PRECISION
     estimates = (*state.certificates, state.bound, bounds.certificate)
@@ -45,7 +46,8 @@ def result(job: Job, run: Run, why: str) -> Result:
     if bounds.can_certify and gap.contradicts(bounds.radius):  # only the returned point shows it
         bounds.withdraw(max(gap.proved_lower(bounds.radius), e.f - cut.gap(bounds.radius, bounds.bend)), e.f)
         gap = replace(gap, withdrawn=True)
-    notes = " ".join(filter(None, (misfit, bounds.withdrawn, state.note, why, problem.traits.note)))
+    kink = kink if stuck else ""
+    notes = " ".join(filter(None, (misfit, kink, bounds.withdrawn, state.note, why, problem.traits.note)))
     gap = _sharpen_certificate(problem, e, state.origin, gap) if bounds.can_certify else gap
     end = {"nit": state.iteration, "L": state.L, "weight": state.weight, "psi": state.psi}
     return _build(job, e, run.status, notes, gap, **end)
@@ -55,7 +57,17 @@ def result(job: Job, run: Run, why: str) -> Result:
 def no_run(job: Job, start: Evaluation, status: Status) -> Result:
     """The result where the run cannot start from x0."""
     certificate = Certificate(cut_at(start, start.x, job.problem.mu), (), withdrawn=True)
-    return _build(job, start, status, "", certificate, nit=0, L=job.problem.L, weight=0.0, psi=0.0)
+    note = _name_nonfinite(job, start) if status is Status.NONFINITE_START else ""
+    return _build(job, start, status, note, certificate, nit=0, L=job.problem.L, weight=0.0, psi=0.0)
+
+
+def _name_nonfinite(job: Job, start: Evaluation) -> str:
+    """Which number at x0 is not finite."""
+    if not math.isfinite(start.f):
+        return f"The value is {start.f}."
+    finite = namespace(start.g).isfinite(start.g)
+    place = int(namespace(finite).nonzero(~finite)[0][0])
+    return f"Entry {job.layout.index_of(place)} of the gradient is {float(start.g[place])}."
 
 
 def _sharpen_certificate(problem: Problem, e: Evaluation, origin: Array, gap: Certificate) -> Certificate:
@@ -66,12 +78,12 @@ def _sharpen_certificate(problem: Problem, e: Evaluation, origin: Array, gap: Ce
     return gap if sharper is None else replace(gap, cut=cut_at(sharper, origin, gap.mu), proofs=(*gap.proofs, gap.cut))
 
 
-def _misfit(problem: Problem, e: Evaluation, bend: float) -> str:
-    """What is wrong with the gradient of a user's function where a run is stuck; empty where nothing is."""
+def _check_gradient(problem: Problem, e: Evaluation, bend: float) -> Findings:
+    """What is wrong with a user's function where a run is stuck."""
     oracle = problem.oracle
     has_own_gradient = problem.objective is None and getattr(oracle.source, "jac", None) is not None
     can_be_checked = has_own_gradient and e.finite and not oracle.is_out_of_time
-    return find_misfit(oracle.record_value, e, bend) if can_be_checked else ""
+    return check_gradient(oracle.record_value, e, bend) if can_be_checked else Findings()
 
 
 def _choose_answer(job: Job, run: Run) -> Evaluation:
