@@ -14,7 +14,7 @@ MINUTES ?= 30
 .PHONY: help demo test test-all test-kernels test-oldest coverage mutation bench soak docs lint dist test-dist clean
 
 help:
-	@echo "make demo      evaluations against the dimension, and the paper's figure, in $(OUT)/ (under two minutes)"
+	@echo "make demo      evaluations against the dimension, and the paper's figure, in $(OUT)/ (some minutes)"
 	@echo "make test      the test suite"
 	@echo "make test-oldest  the same, with the oldest versions that pyproject.toml declares, on Python 3.11 where it is there"
 	@echo "make test-all  the test suite with every optional library (PyTorch, JAX, Dask, benchopt)"

@@ -1,6 +1,6 @@
 """Newton's method inside the certified estimate sequence: for f(x) = phi(Ax - b) + (ridge/2)||x||^2 with few columns.
 
-Problem.    min f(x), f as above, phi convex and smooth, A an array or a sparse matrix with some hundreds of columns.
+Problem.    min f(x), f as above, phi convex and smooth, A an array or a sparse matrix with up to a thousand columns.
 Algorithm.  d = -B_t grad f(x_t);  x_{t+1} = x_t + t d with Wolfe's conditions, by a search on the image of d;
             a = the largest root of (A_t + a) f_best <= min psi_{t+1}, f_best the least f so far;
             psi_{t+1} = psi_t + a [f(x_t) + <grad f(x_t), . - x_t> + (mu/2)||. - x_t||^2].
