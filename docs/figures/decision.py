@@ -10,7 +10,10 @@ QUESTIONS = [
         "chebyshev(A, b), lp_fit(A, b)\ntransport(…), balance(…)",
     ),
     ("Do you know L in some norm, and\nis the rate to be guaranteed?", "minimize(…, p=p, L=L)\ntakes hasd"),
-    ("Is f(x) = φ(Ax − b) + ridge, in up to\n1000 variables, and does a Hessian pay?", "minimize(f, x0)\ntakes hasd-newton"),
+    (
+        "Is f(x) = φ(Ax − b) + ridge, in up to\n1000 variables, and does a Hessian pay?",
+        "minimize(f, x0)\ntakes hasd-newton",
+    ),
     ("Is f quadratic?", "minimize(f, x0)\ntakes hasd-cg"),
     (
         "Is f(x) = φ(Ax − b) + ridge, and does\na subspace save more than it costs?",

@@ -2,6 +2,7 @@
 
 import warnings
 
+import mpmath
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -25,6 +26,7 @@ with pytest.MonkeyPatch.context() as patch:  # without it the checks of scikit-l
     from sklearn.utils.estimator_checks import parametrize_with_checks
 
 every_number_of_classes = pytest.mark.parametrize("classes", [2, 4], ids=["two classes", "four classes"])
+every_kind_of_data = pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
 every_intercept = pytest.mark.parametrize("intercept", [True, False], ids=["intercept", "no intercept"])
 
 
@@ -99,6 +101,53 @@ def test_gap_bounds_the_true_gap_with_intercept_and_weights(rtol, classes, inter
     assert value == pytest.approx(model.value_, rel=1e-12)
     assert 0.0 < model.gap_ <= rtol * model.value_
     assert value - best <= model.gap_ + 1e-12 * value
+
+
+def objective_in_sixty_digits(X, y):
+    """1/2 ||w||^2 plus the losses for labels 0 and 1, its slope and its Hessian at w, all in mpmath's numbers."""
+    rows, signs = [[mpmath.mpf(float(entry)) for entry in row] for row in X], [2 * int(label) - 1 for label in y]
+    d = len(rows[0])
+
+    def at(w):
+        value, slope, hessian = mpmath.fdot(w, w) / 2, list(w), mpmath.eye(d)
+        for row, sign in zip(rows, signs, strict=True):
+            z = sign * mpmath.fdot(row, w)
+            p = 1 / (1 + mpmath.exp(z))
+            value += mpmath.log1p(mpmath.exp(-z))
+            for i in range(d):
+                slope[i] -= sign * p * row[i]
+                for j in range(d):
+                    hessian[i, j] += p * (1 - p) * row[i] * row[j]
+        return value, slope, hessian
+
+    return at
+
+
+@every_kind_of_data
+def test_no_model_is_below_the_bound_where_products_cancel(sparse):
+    """Columns of 1e8 and noise, which nothing centres.  Mutation: the duality gap without what the value may be off by.
+
+    f* is found by Newton's method in sixty digits.
+    """
+    found = []
+    for seed in range(345, 357):
+        rng = np.random.default_rng(seed)
+        n = int(rng.integers(6, 20))
+        X, y = rng.standard_normal((n, 2)) + 1e8, np.arange(n) % 2
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            model = LogisticClassifier(fit_intercept=False).fit(sp.csr_array(X) if sparse else X, y)
+        with mpmath.workdps(60):
+            at = objective_in_sixty_digits(X, y)
+            w = start = [mpmath.mpf(float(entry)) for entry in model.coef_[0]]
+            for _ in range(12):
+                _, slope, hessian = at(w)
+                step = mpmath.lu_solve(hessian, mpmath.matrix(slope))
+                w = [entry - step[i] for i, entry in enumerate(w)]
+            least, slope, _ = at(w)
+            assert mpmath.norm(slope) < 1e-30
+            found.append((model.value_ - model.gap_ - least, at(start)[0] - least - model.gap_))
+    assert all(below <= 0 and beyond <= 0 for below, beyond in found)
 
 
 @every_number_of_classes

@@ -287,6 +287,17 @@ def test_the_best_intercept_is_found_wherever_z_is(scale):
     assert math.isfinite(several.value) and np.abs(several.slope.reshape(K, n).sum(axis=1)).max() <= 1e-15
 
 
+def test_an_intercept_is_found_where_rounding_of_large_images_hides_the_last_step():
+    """Entries near 1e9 are 1e-7 apart, and so are the sums with c.  The value is that of digits that are not lost.
+
+    Mutation: finest = 0, and the value is NaN.
+    """
+    near = np.linspace(-300.0, 300.0, n)
+    loss = InterceptLoss(LogisticLoss(np.where(np.arange(n) < n // 2, -1.0, 1.0)))
+    for shift in (2.0**30, -(2.0**33)):
+        assert loss.value(near + shift) == pytest.approx(loss.value(near), rel=1e-4)
+
+
 def test_a_point_whose_intercept_is_not_found_has_no_value():
     """NaN, which every method steps back from; mutation: the value at some intercept, which is not the least."""
     assert math.isnan(InterceptLoss(LogisticLoss(SIGNS, WEIGHTS)).value(1e200 * rng.standard_normal(n)))

@@ -182,6 +182,8 @@ class Certificate:
         lower = self.lower(radius)
         if self.withdrawn or (radius is None and self.radius is None and self.contradicts(None)):
             return math.inf
+        if math.isnan(self.cut.f):
+            return math.inf
         gap = min(self.cut.gap(self._radius(radius), self.bend), self.upper - lower)
         return math.inf if math.isnan(gap) else gap
 

@@ -7,7 +7,8 @@ its slope is 0,
     phi'(z) = loss'(z + c),    phi''(z) = H - H 1 1^T H / 1^T H 1,    phi*(u) = loss*(u) where u sums to 0, inf beyond.
 
 Newton's method finds c.  It ends where what c could still gain, g^2/(2h) for the sum g of the slope and h of the
-curvature, is rounding; the slope is then that of the next step, whose sum is 0 whatever c is:
+curvature, is rounding, or where entries of z are so large that rounding of z + c hides the step.  The slope is then
+that of the next step, whose sum is 0 whatever c is:
 
     u = loss'(z + c) - H 1 g/h.
 """
@@ -68,6 +69,7 @@ class InterceptLoss(Loss):
         """
         c, before = self.odds if known is None and vanishes(z) else 0.0, math.inf
         bracket: list[float] = []
+        finest = 0.0  # a step of c that rounding of z + c hides
         for _ in range(LOOKS):
             there = z + c if c != 0.0 else z
             e, known = known or self.inner.expand(there), None
@@ -77,10 +79,13 @@ class InterceptLoss(Loss):
             if abs(g) <= NEAR * h and g * g <= EPS * e.value * h:
                 return there, _expand_at_best(e, g, h)
             step = -g / h if h > 0.0 else math.inf
+            if abs(step) <= min(finest, NEAR):
+                return there, _expand_at_best(e, g, h)
             if not bracket and not abs(step) <= min(1.0, 0.5 * before):
                 low, high = extreme_entries(z)
                 room = ROOM * (1.0 + abs(self.odds))
                 bracket = [self.odds - high - room, self.odds - low + room]
+                finest = EPS * max(-low, high)
             if bracket:
                 bracket[0 if g < 0.0 else 1] = c
                 if not (bracket[0] < c + step < bracket[1] and abs(step) <= 0.5 * before):

@@ -65,7 +65,8 @@ class LogisticClassifier(ClassifierMixin, SparseEstimator):
     value_ : float
         The objective, C sum_i s_i loss_i + 1/2 ||w||^2.
     gap_ : float
-        No coefficients and intercepts have an objective below ``value_ - gap_``.
+        No coefficients and intercepts have an objective below ``value_ - gap_``, and that of ``coef_`` and
+        ``intercept_`` without rounding is no farther above the best one.
     n_iter_ : int
         Iterations.
     n_features_in_, feature_names_in_ : int, array
@@ -113,14 +114,16 @@ class LogisticClassifier(ClassifierMixin, SparseEstimator):
         best = np.reshape(f.best_intercept(res.x), -1)
         self.intercept_ = best - self.coef_ @ centre
         self.n_iter_, self.value_ = int(res.nit), C * mass * float(res.fun)
-        lower = max(res.lower, res.fun - f.duality_gap(res.x)) if res.fun - res.lower > rtol * res.fun else res.lower
+        upper, lower = res.certificate.upper, res.lower  # of what the computed value may be off by, either way
+        if upper - lower > rtol * res.fun:
+            lower = max(lower, res.fun - (upper - res.fun) - f.duality_gap(res.x))
         moved = 0.0
         if centre.any():  # the proof is about columns that were rounded, and intercepts that were not
             together, each = score_rounding(X, self.coef_, centre, best)
             moved = _change_of_value(X @ self.coef_.T + best, labels, weights, together) + 4.0 * each
-        self.gap_ = C * mass * (float(res.fun - lower) + moved) + 4.0 * EPS * self.value_
+        self.gap_ = C * mass * (float(upper - lower) + moved) + 4.0 * EPS * self.value_
         if not self.gap_ <= rtol * self.value_:
-            why = "columns are far from 0, and rounding counts" if res.fun - lower <= rtol * res.fun else res.message
+            why = "columns are far from 0, and rounding counts" if upper - lower <= rtol * res.fun else res.message
             short = f"within {self.gap_:.3g} of the best fit, which is not what gap_rtol asks for: {why}"
             warnings.warn(f"LogisticClassifier is {short}", ConvergenceWarning, stacklevel=2)
         return self
