@@ -85,6 +85,10 @@ class TimedAffine:
         with self.watch.part("products"):
             return super().adjoint(u)  # type: ignore[misc]
 
+    def sharpen(self, x: Any, at: Any) -> Any:
+        with self.watch.part("products"):  # it is one in extended precision, and one with A^T
+            return super().sharpen(x, at)  # type: ignore[misc]
+
     def images(self) -> Any:
         return Timed(super().images(), self.watch, "images")  # type: ignore[misc]
 
