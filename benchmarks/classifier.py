@@ -134,10 +134,13 @@ def main() -> None:
     options = argparse.ArgumentParser(
         prog="python -m benchmarks.classifier", description=(__doc__ or "").split("\n")[0]
     )
-    options.add_argument("data", nargs="*", choices=list(DATA), help="data sets; all where none is named")
+    options.add_argument("data", nargs="*", help=f"of {', '.join(DATA)}; all where none is named")
+    names = options.parse_args().data or list(DATA)
+    if unknown := set(names) - set(DATA):
+        options.error(f"unknown data: {', '.join(sorted(unknown))}")
     warnings.simplefilter("ignore")
     with threadpool_limits(1):
-        for name in options.parse_args().data or DATA:
+        for name in names:
             compare(name)
 
 
