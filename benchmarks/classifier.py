@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -129,13 +129,13 @@ def compare(name: str) -> None:
     print(f"{certified / rivals[first]:.2f} with the certificate")
 
 
-def main() -> None:
+def main(argv: Sequence[str] | None = None) -> None:
     """The data sets that are named, or all."""
     options = argparse.ArgumentParser(
         prog="python -m benchmarks.classifier", description=(__doc__ or "").split("\n")[0]
     )
     options.add_argument("data", nargs="*", help=f"of {', '.join(DATA)}; all where none is named")
-    names = options.parse_args().data or list(DATA)
+    names = options.parse_args(argv).data or list(DATA)
     if unknown := set(names) - set(DATA):
         options.error(f"unknown data: {', '.join(sorted(unknown))}")
     warnings.simplefilter("ignore")

@@ -15,6 +15,7 @@ if ROOT not in sys.path:
     sys.path.insert(0, ROOT)
 
 from benchmarks import (  # noqa: E402
+    classifier,
     cli,
     insides,
     machine,
@@ -327,6 +328,16 @@ def test_the_table_of_categories_has_one_entry_a_group_and_text_has_rows_of_norm
     assert A.shape == (400, 123) and (A.sum(axis=1) == 14).all() and set(A.data) == {1.0}
     T = problems.text_logistic(50, 80, 12, 1e-2, 0).matrix
     assert T.power(2).sum(axis=1) == pytest.approx(np.ones((50, 1)))
+
+
+def test_the_classifier_is_compared_on_the_data_that_are_named_or_on_all(monkeypatch):
+    compared = []
+    monkeypatch.setattr(classifier, "compare", compared.append)
+    classifier.main([])
+    classifier.main(["digits"])
+    assert compared == [*classifier.DATA, "digits"]
+    with pytest.raises(SystemExit):
+        classifier.main(["digit"])
 
 
 def test_patterns_choose_problems(capsys):
