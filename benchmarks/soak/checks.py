@@ -71,7 +71,7 @@ def traced_lower_above_the_minimum(res: Any, truth: Truth) -> str:
 
 def convex_function_accused(res: Any, truth: Truth) -> str:
     """A convex function is not called anything else, nor unbounded, nor is its certificate withdrawn."""
-    named = any(words in res.message for words in ("not convex", "is above the value", "nothing is certified"))
+    named = any(words in res.message for words in ("not convex", "is above a value", "nothing is certified"))
     withdrawn = math.isfinite(res.fun) and not math.isfinite(res.certificate.gap(truth.radius))
     if not (named or withdrawn or res.status in (13, 15)):
         return ""

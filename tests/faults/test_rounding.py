@@ -87,7 +87,7 @@ def test_a_check_passes_what_is_right_and_reports_what_is_wrong(check):
         {"status": 13},
         {"certificate": FakeCertificate(math.inf)},
         {"message": "The function is not convex, or noisy"},
-        {"message": "A lower bound, 1, is above the value 0: the radius is too small"},
+        {"message": "A lower bound, 1, is above a value that was found, 0: the radius is too small"},
     ],
     ids=["unbounded", "withdrawn", "not convex", "contradicted"],
 )

@@ -13,7 +13,7 @@ import pytest
 
 import hasd
 from hasd import Status
-from hasd.objectives import LeastSquares, LogSumExp, Quadratic
+from hasd.objectives import EntropicTransport, LeastSquares, LogSumExp, Quadratic, SymmetricSoftmax
 
 
 def with_intercept(X):
@@ -250,3 +250,55 @@ def test_one_evaluation_of_a_callable_certifies_nothing_in_the_trace():
     res = hasd.minimize(bowl, x0, jac=True, method="hasd-qn", radius=1e-7, tol=0.0, maxiter=5)
     assert res.trace["lower"][0] == -math.inf
     assert np.all(res.trace["lower"] <= 0.0)
+
+
+@pytest.mark.parametrize(
+    ("b", "alpha", "x0"),
+    [
+        ([-471573.92607047793, 3961548.3663728987, 5222401.645438186], 4.2, [-471574.0355, 3961548.4512, 5222401.8132]),
+        ([39.71071945578268, 3.93751304546361], 1.2806080349142034e-05, [39.71071945581287, 3.937513045406324]),
+        ([1704.8915711527477, 5004.1862165422335], 0.29792410065345926, [1704.9077816837714, 5004.198081557071]),
+    ],
+)
+def test_a_gradient_that_is_0_once_the_image_is_made_anew_ends_the_run(b, alpha, x0):
+    """The run was stuck at b, where images that had been moved showed a slope.  Mutation: the search goes on there."""
+    res = hasd.minimize(SymmetricSoftmax(None, b, alpha=alpha), x0, method="hasd-qn", tol=0.0, maxiter=300)
+    assert res.status in (Status.CONVERGED.code, Status.PRECISION.code)
+    np.testing.assert_allclose(res.x, b, rtol=1e-12)
+
+
+def test_cuts_are_scaled_where_their_curvature_is_far_above_that_of_the_prox_term():
+    """1 + mu A = mu A in floats.  Mutation: the scale as a quotient whose terms cancel to 0."""
+    w = np.array([1.0, 0.5822110176086426, 0.3389696776866913, 0.19735188782215118, 0.11490044742822647], np.float32)
+    b = np.array([14391.890625, -23166.748046875, 12869.25, 39.45562744140625, -15582.6884765625], dtype=np.float32)
+    off = [-1.395e-4, 5.42e-4, -2.555e-4, -1.265e-6, -3.13752535e-4]
+    fun = {"fun": lambda x: (float(0.5 * (w @ (x - b) ** 2)), w * (x - b)), "x0": b + np.array(off), "jac": True}
+    for maxiter in (50, 97, 150):
+        res = hasd.minimize(**fun, mu=0.114, p=2.0, L=1.001, tol=1e-12, maxiter=maxiter)
+        assert res.fun <= res.gap < math.inf
+
+
+def test_no_one_is_accused_of_what_subnormal_numbers_say():
+    """f(x) underflows to 0 beside a slope that does not.  Mutation: TINY = 0."""
+    A = [
+        [-1877.3374458159392, 27.112493331285673, -1877.3374463751577],
+        [2282.6369525124073, -15.246467484664862, 2282.6369572588974],
+        [663.8763017194349, 5.275390316683949, 663.8763009216664],
+        [-2313.3066824734633, -3.7680476710476847, -2313.306684514237],
+    ]
+    ridge, x0 = 150248.47893909787, [-1.6883544449592e-12, 2.514720220260931e-12, 1.6540614481846186e-12]
+    f, radius = LeastSquares(np.array(A), np.zeros(4), ridge=ridge), 3.4511270321988e-12
+    res = hasd.minimize(f, x0, method="hasd-subspace", mu=ridge, radius=radius, tol=0.0, maxiter=300)
+    assert 0.0 <= res.gap < 1e-30 and "certified" not in res.message
+
+
+@pytest.mark.parametrize("method", ["auto", "hasd-qn"])
+def test_a_transport_dual_is_told_at_the_point_that_is_returned(method):
+    """The value of settled potentials is computed by a formula of its own.  Mutation: `finish` for images alone."""
+    rng = np.random.default_rng(0)
+    for n in (2, 3, 7):
+        a, b = (mass / mass.sum() for mass in rng.random((2, n)))
+        f = EntropicTransport(rng.random((n, n)), a, b, reg=0.05)
+        res = hasd.minimize(f, rng.standard_normal(2 * n), method=method, tol=1e-8, maxiter=300)
+        value, g = f.value_and_grad(res.x)
+        assert res.success and res.fun == value and np.array_equal(res.jac, g)

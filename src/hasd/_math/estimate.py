@@ -285,7 +285,7 @@ class Estimate:
         spare = slack + fallen  # m - A U
         if not spare > 0.0:
             return Estimate.around(self.center, self.mu)
-        c = min(1.0, 2.0 * spare / (s * s - 2.0 * self.mu * A * spare))
+        c = min(1.0, spare / (fallen - self.mu * A * slack))  # the root, arranged so that nothing cancels
         kappa = 1.0 + c * self.mu * A
         stretch = c * self.kappa / kappa
         psi = c * (self.psi + fallen) - 0.5 * (c * s) * (c * s / kappa)

@@ -16,7 +16,7 @@ from .._math.arrays import Array
 from .._math.doubt import CERTAIN, Doubt
 from .._math.estimate import EstimateBound
 from .._math.evaluation import Change, Evaluation
-from .certificate import Cut, cut_at
+from .certificate import TINY, Cut, cut_at
 from .convexity import Convexity
 from .oracle import Oracle
 from .record import State, restore_fields
@@ -136,7 +136,7 @@ class Bounds:
         if (gap := cut.gap(radius, bend)) < self.near:
             self.nearest, self.near_x, self.near = cut, at.x, gap
         self.proved, self.lower = (proved, cut_proved), max(proved, cut_proved)
-        if self.lower > self._upper or self.near < 0.0:
+        if self.lower - self._upper > TINY or self.near < -TINY:
             self.withdraw(max(self.lower, self.upper - self.near), self.upper)
 
     def gap_of(self, value: float, at: Evaluation) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -10,6 +11,9 @@ from .._math.doubt import CERTAIN, EPS, Doubt, roundings, smallest_number
 from .._math.estimate import EstimateBound
 from .._math.evaluation import Evaluation
 from .._math.geometry import Array, dot, norm2
+
+TINY = sys.float_info.min
+"""Numbers below this have lost digits, so that a contradiction as small as that is none."""
 
 
 class Cut(NamedTuple):
@@ -165,7 +169,7 @@ class Certificate:
 
     def contradicts(self, radius: float | None) -> bool:
         """Whether the run proves that no minimiser is so near to x0; without a radius, that mu is too large."""
-        return self.proved_lower(radius) > self.upper or self.cut.gap(radius, self.bend) < 0.0
+        return self.proved_lower(radius) - self.upper > TINY or self.cut.gap(radius, self.bend) < -TINY
 
     def _smallest_radius(self, low: float) -> float:
         """The smallest radius above `low` that the run does not contradict, by bisection: the bounds fall with it."""
@@ -180,12 +184,14 @@ class Certificate:
     def gap(self, radius: float | None = None) -> float:
         """A certified upper bound on f(x) - f*; inf if nothing is certified.  Raises a ValueError as `lower` does."""
         lower = self.lower(radius)
-        if self.withdrawn or (radius is None and self.radius is None and self.contradicts(None)):
+        if self.withdrawn or math.isnan(self.cut.f):
             return math.inf
-        if math.isnan(self.cut.f):
+        if radius is None and self.radius is None and self.contradicts(None):
             return math.inf
         gap = min(self.cut.gap(self._radius(radius), self.bend), self.upper - lower)
-        return math.inf if math.isnan(gap) else gap
+        if math.isnan(gap):
+            return math.inf
+        return gap if gap >= 0.0 else TINY
 
     def charge(self, radius: float | None = None) -> float:
         """The part of ``gap(radius)`` that allows for rounding: it would be missing in exact arithmetic."""

@@ -237,5 +237,6 @@ class ImageMethod:
 
     @staticmethod
     def finish(problem: Problem, e: Evaluation) -> Evaluation:
-        """What was computed on cached images is evaluated from x."""
-        return problem.oracle.record(e.x) if problem.traits.has_images else e
+        """What was computed on cached images, or by the formulas of settled variables, is evaluated from x."""
+        is_indirect = problem.traits.has_images or problem.traits.settle is not None
+        return problem.oracle.record(e.x) if is_indirect else e

@@ -103,7 +103,10 @@ class HASDQN(ImageMethod):
                 break
         else:
             if state.age > 0 and state.point is not None:
-                return self.step(problem, refresh_image(problem, state))
+                fresh = refresh_image(problem, state)
+                if fresh.grad_norm == 0.0:
+                    raise Stop(Status.CONVERGED)
+                return self.step(problem, fresh)
             raise Stop(Status.UNBOUNDED if falls_endlessly(state, stuck=True) else Status.PRECISION)
         there, point = line.take(look)
         change, y = problem.oracle.change(e, there), there.g - e.g
