@@ -288,10 +288,7 @@ def test_the_best_intercept_is_found_wherever_z_is(scale):
 
 
 def test_an_intercept_is_found_where_rounding_of_large_images_hides_the_last_step():
-    """Entries near 1e9 are 1e-7 apart, and so are the sums with c.  The value is that of digits that are not lost.
-
-    Mutation: finest = 0, and the value is NaN.
-    """
+    """Floats near 1e9 are 1e-7 apart, so c cannot be found more precisely.  Mutation: with finest = 0 f is NaN."""
     near = np.linspace(-300.0, 300.0, n)
     loss = InterceptLoss(LogisticLoss(np.where(np.arange(n) < n // 2, -1.0, 1.0)))
     for shift in (2.0**30, -(2.0**33)):

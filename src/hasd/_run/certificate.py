@@ -13,7 +13,7 @@ from .._math.evaluation import Evaluation
 from .._math.geometry import Array, dot, norm2
 
 TINY = sys.float_info.min
-"""Numbers below this have lost digits, so that a contradiction as small as that is none."""
+"""Smaller numbers have lost digits, so a contradiction that is no larger than this proves nothing."""
 
 
 class Cut(NamedTuple):

@@ -104,8 +104,10 @@ def _choose_answer(job: Job, run: Run) -> Evaluation:
         if there.finite:
             return there
     last = finish(problem, state.at) if state.at.x is state.x else record(state.x)
-    is_last = best is None or best.x is last.x or (last.finite and last.f <= best.f)
-    lowest_known = last if best is None or is_last else finish(problem, best)
+    if best is None or best.x is last.x or (last.finite and last.f <= best.f):
+        lowest_known = last
+    else:
+        lowest_known = finish(problem, best)
     return _flattest_point(problem, run, lowest_known) if run.status is Status.PRECISION else lowest_known
 
 

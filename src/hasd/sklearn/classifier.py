@@ -65,8 +65,8 @@ class LogisticClassifier(ClassifierMixin, SparseEstimator):
     value_ : float
         The objective, C sum_i s_i loss_i + 1/2 ||w||^2.
     gap_ : float
-        No coefficients and intercepts have an objective below ``value_ - gap_``, and that of ``coef_`` and
-        ``intercept_`` without rounding is no farther above the best one.
+        No coefficients and intercepts have an objective below ``value_ - gap_``.  The objective of ``coef_`` and
+        ``intercept_``, computed without rounding, is at most ``gap_`` above the least one.
     n_iter_ : int
         Iterations.
     n_features_in_, feature_names_in_ : int, array
@@ -114,8 +114,8 @@ class LogisticClassifier(ClassifierMixin, SparseEstimator):
         best = np.reshape(f.best_intercept(res.x), -1)
         self.intercept_ = best - self.coef_ @ centre
         self.n_iter_, self.value_ = int(res.nit), C * mass * float(res.fun)
-        upper, lower = res.certificate.upper, res.lower  # of what the computed value may be off by, either way
-        if upper - lower > rtol * res.fun:
+        upper, lower = res.certificate.upper, res.lower  # the true value at res.x is at most `upper`
+        if upper - lower > rtol * res.fun:  # it may be below res.fun by as much as `upper` is above
             lower = max(lower, res.fun - (upper - res.fun) - f.duality_gap(res.x))
         moved = 0.0
         if centre.any():  # the proof is about columns that were rounded, and intercepts that were not
