@@ -16,7 +16,7 @@ from ._run.certificate import Certificate
 from ._run.problem import Method
 from ._run.report import Result
 from ._run.status import Status
-from ._scipy_methods import SCIPY_METHODS, minimize_by_scipy
+from ._scipy_methods import SCIPY_METHODS, minimize_by_scipy, scipy_name
 from .methods import REGISTRY, make
 
 Settings = str | Method | Mapping[str, Any]
@@ -267,12 +267,6 @@ def _own_settings(methods: Any) -> dict[Any, dict[str, Any]]:
     return own
 
 
-def _scipy_name(method: Any) -> str | None:
-    """SciPy's method of that name, in upper or lower case; None where it has none."""
-    known = {name.lower(): name for name in SCIPY_METHODS}
-    return known.get(method.lower()) if isinstance(method, str) else None
-
-
 def _check(settings: Mapping[str, Any]) -> None:
     """Refuse unknown names and options before anything is run."""
     for name in SET_HERE:
@@ -284,7 +278,7 @@ def _check(settings: Mapping[str, Any]) -> None:
     method = settings["method"]
     if "options" in settings:
         raise TypeError('options must be given as settings of their own: {"method": "L-BFGS-B", "maxcor": 30}')
-    if not isinstance(method, str) or _scipy_name(method) is not None or method == "auto":
+    if not isinstance(method, str) or scipy_name(method) is not None or method == "auto":
         return
     names = ("auto", *REGISTRY, *SCIPY_METHODS)
     if method not in REGISTRY:
@@ -294,7 +288,7 @@ def _check(settings: Mapping[str, Any]) -> None:
 
 def _run(fun: Any, x0: Any, budget: int | None, settings: dict[str, Any]) -> Result:
     """One run by one method."""
-    theirs = _scipy_name(settings["method"])
+    theirs = scipy_name(settings["method"])
     if theirs is None:
         return minimize(fun, x0, maxfun=budget, **settings)
     ours_alone = {*parameters(minimize)} - {*parameters(minimize_by_scipy)} | {"method"}

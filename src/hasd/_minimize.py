@@ -28,7 +28,9 @@ from ._run.report import Result
 from ._run.result import no_run, result
 from ._run.status import Status, Stop
 from ._run.trace import Recorder
+from ._scipy_methods import scipy_name
 from .methods import choose, make
+from .objectives._operators import quiet
 
 
 def minimize(
@@ -96,8 +98,9 @@ def minimize(
         The strong convexity of f w.r.t. l_2; None takes the objective's ridge, or 0 for a callable.
     tol, gtol : float
         Stop when the dual norm of the gradient is ||g||_{p*} <= max(tol ||g_0||_{p*}, gtol), where g_0 is the gradient
-        at x0.  tol=None stands for 1e-6, or for 0 if gap_tol is given.  With tol=0 and no gtol, the run ends only when
-        g = 0, at a gap within gap_tol, at machine precision, or at a limit.
+        at x0.  tol=None stands for 0 if gtol or gap_tol is given.  Otherwise it stands for 1e-6, and the run goes on as
+        long as f seems to have more than 1e-6 of its own size to fall, as it may have after a very steep start.  With
+        tol=0 and no gtol, the run ends only when g = 0, at a gap within gap_tol, at machine precision, or at a limit.
     maxiter, maxfun, time_limit : optional
         Limits on iterations (100000 if no limit at all is given), evaluations and seconds, those of the callback
         included.  The method begins no evaluation beyond them, not even inside finite differences; only the gradient at
@@ -161,7 +164,8 @@ def minimize(
     start = inputs.start(x0, layout)
     chosen, reason = _method(minimize, method, options, fun, p, L)
     problem, images = _problem(start, layout, fun, jac, args, chosen, p, L, mu)
-    default_tol = stopping.DEFAULT_TOL if gap_tol is None else 0.0
+    is_default = tol is None and gtol is None and gap_tol is None
+    default_tol = stopping.DEFAULT_TOL if is_default else 0.0
     tol = default_tol if tol is None else inputs.number("tol", tol, least=0.0)
     gtol = 0.0 if gtol is None else inputs.number("gtol", gtol, least=0.0)
     limit, budget, seconds = inputs.limits(maxiter, maxfun, time_limit)
@@ -174,7 +178,8 @@ def minimize(
 
     oracle = problem.oracle
     oracle.maxfun, oracle.deadline = budget, time.perf_counter() + seconds
-    job = Job(problem, chosen, start, Recorder(oracle, gaps, rows), stopping.Tolerances(tol, gtol, gaps), goal, layout)
+    wanted = stopping.Tolerances(tol, gtol, gaps, is_default)
+    job = Job(problem, chosen, start, Recorder(oracle, gaps, rows), wanted, goal, layout)
     call = None if callback is None else scipy_style.callback(inputs.callback(callback), job.recorder, start, layout)
     begun, file = (_first_evaluation(oracle, start, images), None) if resume is None else _resume(resume, fun, job)
     if isinstance(begun, tuple):
@@ -261,6 +266,8 @@ def _until_stop(problem: Problem, layout: Layout, states: Iterator[State]) -> It
 
 def _method(caller: Any, method: Any, options: dict[str, Any], fun: Any, p: Any, L: Any) -> tuple[Method, str]:
     """The method, and why "auto" took it: where p or L is given, the method that uses them."""
+    if (theirs := scipy_name(method)) is not None:
+        raise ValueError(f"{theirs} is a method of SciPy: here 'auto' takes its place, and hasd.compare runs both")
     if isinstance(method, str):
         name, why = method, ""
         if method == "auto":
@@ -308,4 +315,4 @@ def _first_evaluation(oracle: Oracle, x0: Array, images: bool) -> Evaluation | t
     except Stop as stop:  # -inf at x0, or no budget at all
         value = -math.inf if stop.status is Status.UNBOUNDED else math.nan
         return Evaluation(x0, value, x0 * math.nan), stop.status
-    return e if e.finite else (Evaluation(x0, e.f, convert_like(e.g, x0)), Status.NONFINITE_START)
+    return e if e.finite else (Evaluation(x0, e.f, quiet(convert_like)(e.g, x0)), Status.NONFINITE_START)

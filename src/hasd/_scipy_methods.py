@@ -31,6 +31,16 @@ COLUMNS = ("iteration", "fun", "grad_norm", "nfev", "nprod", "seconds", "lower",
 """The columns of a trace that these runs have: a row for each evaluation; nothing is certified, lower is NaN."""
 
 
+def scipy_name(method: Any) -> str | None:
+    """SciPy's method of that name, in upper or lower case; None where it has none.
+
+    >>> scipy_name("l-bfgs-b"), scipy_name("hasd")
+    ('L-BFGS-B', None)
+    """
+    known = {name.lower(): name for name in SCIPY_METHODS}
+    return known.get(method.lower()) if isinstance(method, str) else None
+
+
 @dataclass
 class _Watch:
     """The function as SciPy sees it: value and gradient at once, each evaluation counted and recorded."""

@@ -238,3 +238,19 @@ def test_a_gap_is_certified_at_a_finite_point_or_not_at_all(method, seed):
     res = hasd.minimize(sometimes, [1.0, 2.0], jac=True, method=method, gap_tol=1e-3, radius=10.0, maxfun=400, **mu)
     assert np.isfinite(res.fun) and np.isfinite(res.x).all()
     assert not res.success or float(np.cosh(res.x).sum()) - 2.0 <= 1e-3 or np.linalg.norm(res.jac) <= 1e-4
+
+
+@pytest.mark.parametrize("method", ["hasd-newton", "hasd-qn", "hasd-subspace"])
+@pytest.mark.parametrize("size", [1e-58, 1e-50, 1e-45])
+def test_an_answer_beyond_float32_is_none(method, size):
+    """The minimiser is at 1e45 and beyond, and x0 is in float32: neither inf, nor a gradient of 0 that is none."""
+    A = [[size, 0.0], [0.0, size], [-size, -size]]
+    f = hasd.objectives.LogSumExp(A, [1.0, 2.0, -3.0], alpha=6e-4)
+    res = hasd.minimize(f, np.zeros(2, np.float32), method=method)
+    assert np.isfinite(res.x).all() and res.fun <= 3.0 and not res.success and res.jac.any()
+
+
+def test_a_gradient_too_large_for_float32_gives_no_warning():
+    f = hasd.objectives.Logistic([[1e60, -1e60], [1e60, 2e60]], [1, -1])
+    res = hasd.minimize(f, np.ones(2, np.float32))
+    assert res.status in (2, 12) and not res.success

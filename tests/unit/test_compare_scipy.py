@@ -284,3 +284,10 @@ def test_two_methods_of_one_name_are_refused():
     for methods in (two, ["agd", "agd"]):
         with pytest.raises(ValueError, match="give a mapping from labels to methods"):
             hasd.compare(lambda x: (float(x @ x), 2.0 * x), np.ones(3), methods, jac=True)
+
+
+@pytest.mark.parametrize("name", ["L-BFGS-B", "bfgs"])
+def test_minimize_says_what_takes_the_place_of_a_method_of_scipy(name):
+    for call in (hasd.minimize, hasd.iterate):
+        with pytest.raises(ValueError, match=r"is a method of SciPy: here 'auto' takes its place, and hasd\.compare"):
+            call(lambda x: (float(x @ x), 2.0 * x), np.ones(3), jac=True, method=name)

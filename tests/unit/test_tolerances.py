@@ -37,6 +37,48 @@ def test_both_tolerances_are_met_where_both_are_given():
     assert res.success and np.linalg.norm(res.jac) <= 1e-9
 
 
+def steep(x):
+    """Its minimum at 0 is the number of variables; from afar its gradient is as large as its value."""
+    return float((np.exp(x) - x).sum()), np.exp(x) - 1.0
+
+
+@pytest.mark.parametrize("method", ["auto", "hasd-qn", "hasd", "hasd-restart"])
+@pytest.mark.parametrize("start", [5.0, 12.0, 20.0])
+def test_a_default_run_goes_on_from_a_steep_start_until_f_has_come_to_rest(method, start):
+    """Mutation: the tolerance on the gradient alone, which is what tol=1e-6 asks for."""
+    settings = {"method": method, "jac": True} | ({"mu": 0.5} if method == "hasd-restart" else {})
+    x0 = np.linspace(0.9, 1.0, 3) * start
+    res = hasd.minimize(steep, x0, **settings)
+    assert res.success and res.fun - 3.0 <= 1e-4
+    ended = hasd.minimize(steep, x0, tol=1e-6, **settings)
+    assert ended.success and (ended.fun - 3.0 > 1.0 or start < 20.0 or method == "hasd")
+
+
+def test_a_gradient_tolerance_that_is_given_is_the_only_one():
+    """Mutation: tol defaults to 1e-6 beside gtol."""
+    x0 = np.full(3, 20.0)
+    res = hasd.minimize(steep, x0, jac=True, gtol=1e-5)
+    assert res.success and np.linalg.norm(res.jac) <= 1e-5
+    same = scipy.optimize.minimize(steep, x0, jac=True, method=hasd.minimize, options={"gtol": 1e-5})
+    assert np.array_equal(same.x, res.x)
+    first = np.linalg.norm(steep(x0)[1])
+    assert f"It is {np.linalg.norm(res.jac):.3g}, and was {first:.3g} at x0." in res.message
+
+
+@pytest.mark.parametrize("k", [-300, 300])
+def test_where_a_default_run_ends_does_not_depend_on_the_scale_of_f(k):
+    c = A @ np.ones(8)
+
+    def exact(x):  # its minimum is 0
+        r = A @ x - c
+        return 0.5 * float(r @ r), A.T @ r
+
+    for f, x0 in ((steep, np.full(3, 20.0)), (exact, np.zeros(8))):
+        plain = hasd.minimize(f, x0, jac=True)
+        scaled = hasd.minimize(lambda x, f=f: tuple(2.0**k * part for part in f(x)), x0, jac=True)
+        assert plain.success and np.array_equal(scaled.x, plain.x) and scaled.nit == plain.nit
+
+
 def test_none_is_the_default_as_in_scipy():
     f = LogSumExp(A, B, ridge=1e-2)
     plain, none = hasd.minimize(f, np.ones(8)), hasd.minimize(f, np.ones(8), tol=None)

@@ -96,6 +96,19 @@ def copy_of(x: Array) -> Array:
     return x.copy() if type(x) is np.ndarray else namespace(x).asarray(x, copy=True)
 
 
+def copy_in_type(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """A copy in that type.  Nonzero entries stay nonzero: a gradient of 0 would say that its point is a minimiser.
+
+    >>> copy_in_type(np.array([1e-60, 0.0]), np.dtype(np.float32)) > 0.0
+    array([ True, False])
+    """
+    with np.errstate(all="ignore"):  # an entry too large for the type becomes inf, and the trial is rejected
+        narrow = np.array(x, dtype=dtype)
+    if x.dtype != dtype and (lost := (narrow == 0.0) & (x != 0.0)).any():
+        narrow[lost] = np.copysign(np.finfo(dtype).smallest_subnormal, x[lost])
+    return narrow
+
+
 def to_numpy(x: Array) -> Array:
     """A few numbers of any library in NumPy: as they are where they are NumPy's, otherwise in float64."""
     return x if type(x) is np.ndarray else to_host(x).astype(np.float64, copy=False)

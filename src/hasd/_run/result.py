@@ -47,10 +47,16 @@ def result(job: Job, run: Run, why: str) -> Result:
         bounds.withdraw(max(gap.proved_lower(bounds.radius), e.f - cut.gap(bounds.radius, bounds.bend)), e.f)
         gap = replace(gap, withdrawn=True)
     kink = kink if stuck else ""
-    notes = " ".join(filter(None, (misfit, kink, bounds.withdrawn, state.note, why, problem.traits.note)))
+    sizes = _sizes_of_gradients(problem.dual_norm(e), state.grad_norm0) if run.status is Status.CONVERGED else ""
+    notes = " ".join(filter(None, (sizes, misfit, kink, bounds.withdrawn, state.note, why, problem.traits.note)))
     gap = _sharpen_certificate(problem, e, state.origin, gap) if bounds.can_certify else gap
     end = {"nit": state.iteration, "L": state.L, "weight": state.weight, "psi": state.psi}
     return _build(job, e, run.status, notes, gap, **end)
+
+
+def _sizes_of_gradients(last: float, first: float) -> str:
+    """What a small gradient means, in numbers."""
+    return f"It is {last:.3g}, and was {first:.3g} at x0."
 
 
 @quiet
@@ -132,7 +138,7 @@ def _round_to_precision_of(x0: Array, e: Evaluation, problem: Problem) -> Evalua
     rounded = problem.oracle.record(convert_like(e.x, x0))
     if e.finite and not rounded.f <= e.f:  # near a minimiser rounding may undo all progress
         start = problem.oracle.record(x0)
-        return start if start.f < rounded.f else rounded
+        return start if start.f < rounded.f or not rounded.finite else rounded
     return rounded
 
 

@@ -8,7 +8,18 @@ from typing import Any
 import numpy as np
 
 from .._checks import show_value
-from .._math.arrays import Array, as_numpy, convert_like, copy_of, detach, is_foreign, library, namespace, to_host
+from .._math.arrays import (
+    Array,
+    as_numpy,
+    convert_like,
+    copy_in_type,
+    copy_of,
+    detach,
+    is_foreign,
+    library,
+    namespace,
+    to_host,
+)
 from ..objectives._operators import is_real
 
 
@@ -45,14 +56,5 @@ def as_gradient(value: Any, x: Array) -> Array:
     if shape != tuple(x.shape):
         raise ValueError(f"jac must return an array of shape {tuple(x.shape)}, as x0 has, got shape {shape}")
     if type(x) is np.ndarray:
-        return _narrow_copy(array, x.dtype).reshape(shape)
+        return copy_in_type(array, x.dtype).reshape(shape)
     return copy_of(namespace(x).reshape(convert_like(array, x), shape))
-
-
-def _narrow_copy(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """A copy in that type.  Nonzero entries stay nonzero: a gradient of 0 would say that x is a minimiser."""
-    with np.errstate(all="ignore"):  # an entry too large for the type becomes inf, and the trial is rejected
-        narrow = np.array(array, dtype=dtype)
-    if array.dtype != dtype and (lost := (narrow == 0.0) & (array != 0.0)).any():
-        narrow[lost] = np.copysign(np.finfo(dtype).smallest_subnormal, array[lost])
-    return narrow

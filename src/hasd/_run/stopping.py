@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
+from .._math.estimate import rounding
 from .._math.evaluation import Evaluation
 from .bounds import Bounds
 from .loop import Criterion
@@ -23,6 +24,7 @@ class Tolerances:
     tol: float  # relative to the gradient at x_0; 0: not asked for
     gtol: float  # absolute; 0: not asked for
     bounds: Bounds  # with gap_tol; negative: not asked for
+    is_default: bool = False  # whether nobody asked for this tol: then f must have come to rest, too
 
     @cached_property
     def gap(self) -> bool:
@@ -43,7 +45,7 @@ class Tolerances:
         """Whether they are met.  A gap alone may be that of any point so far; g = 0 always ends a run."""
         if self.gap and not self.gradient:
             return Status.GAP if self.bounds.gap <= self.bounds.gap_tol and not self.bounds.withdrawn else None
-        if not self._has_small_gradient(state.grad_norm, state.grad_norm0):
+        if not self._has_small_gradient(state.grad_norm, state.grad_norm0) or self._is_falling(state):
             return None
         return self.success if not self.gap or self.bounds.is_closed_at(state.at, state.origin) else None
 
@@ -54,6 +56,16 @@ class Tolerances:
         if e.norm2 == 0.0 or (self.gap and not self.gradient):
             return True
         return self._has_small_gradient(problem.dual_norm(e), state.grad_norm0)
+
+    def _is_falling(self, state: State) -> bool:
+        """Whether f still falls beside its own size: after a steep start, a small part of the first gradient is large.
+
+        What the digits of f(x_0) do not show is no fall.  A run that can make no further step ends with success, too.
+        """
+        if not (self.is_default and state.grad_norm > 0.0):
+            return False
+        e = state.at
+        return state.left > max(self.tol * abs(e.f), rounding(state.first, e.f, eps=e.eps))
 
     def _has_small_gradient(self, grad_norm: float, grad_norm0: float) -> bool:
         """||g||_{p*} <= max(tol ||g_0||_{p*}, gtol)."""

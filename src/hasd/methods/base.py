@@ -46,7 +46,8 @@ def fields_at(problem: Problem, e: Evaluation) -> dict[str, Any]:
 def first_state(problem: Problem, start: Evaluation, mu: float = 0.0) -> dict[str, Any]:
     """The fields of a state at t = 0."""
     L = math.nan if problem.L is None else problem.L
-    of_run = {"grad_norm0": problem.dual_norm(start), "origin": start.x, "estimate": Estimate.around(start.x, mu)}
+    of_run = {"grad_norm0": problem.dual_norm(start), "origin": start.x, "first": start.f}
+    of_run |= {"estimate": Estimate.around(start.x, mu)}
     return {"iteration": 0, "L": L, "L_next": L, **of_run, **fields_at(problem, start)}
 
 
@@ -78,7 +79,6 @@ class ImageState(State):
     point: Point = None  # type: ignore[assignment]  # phi expanded at A x_t - b; None on a black box
     age: int = 0  # iterations since the image was made from x, or compared with x's own
     standing: Standing = UNTRIED
-    first: float = math.nan  # f(x_0)
 
 
 def add_cut(estimate: Estimate, e: Evaluation, f: float) -> Estimate:
@@ -97,7 +97,18 @@ def advance(problem: Problem, state: S, at: Evaluation, estimate: Estimate, tria
     N, n = problem.dual_norm(at), at.norm2
     made = {"x": at.x, "fun": at.f, "at": at, "grad_norm": N, "gain": N / n if n > 0.0 else 1.0}
     made |= {"iteration": state.iteration + 1, "estimate": estimate, "theta": theta, "trials": trials}
+    made["left"] = _what_is_left(state.at.f - at.f, N, state.grad_norm)
     return state.with_fields(**(made | own))
+
+
+def _what_is_left(change: float, N: float, before: float) -> float:
+    """How far f may still fall, after a step in which it changed by so much and ||g|| went from `before` to N.
+
+    On a quadratic such a step is followed by a fall that is smaller by the square of what ||g|| fell by.  The value of
+    an accelerated method may rise in a step; it has not come to rest then, either.
+    """
+    shrunk = min(N / before, 1.0) if before > 0.0 else 0.0
+    return abs(change) * shrunk * shrunk
 
 
 @dataclass(frozen=True)

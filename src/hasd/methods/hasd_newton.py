@@ -136,7 +136,7 @@ class HASDNewton(ImageMethod):
         """The image of x_0; a loss without a width is not softened."""
         images = problem.images
         softness = 1.0 if math.isinf(images.width) else math.nan
-        own = {"point": images.at(start.x), "softness": softness, "best": start.f, "first": start.f}
+        own = {"point": images.at(start.x), "softness": softness, "best": start.f}
         own |= {"spent": Costs.in_run(problem).step(1)}  # a Hessian that costs less than a step is made at once
         return NewtonState(**first_state(problem, start, problem.mu), **own)
 

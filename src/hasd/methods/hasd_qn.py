@@ -82,7 +82,7 @@ class HASDQN(ImageMethod):
     def init(self, problem: Problem, start: Evaluation) -> QNState:
         """No pairs yet."""
         point: Any = problem.images.at(start.x) if problem.traits.has_images else None
-        return QNState(**first_state(problem, start, problem.mu), point=point, first=start.f, pairs=self.fresh)
+        return QNState(**first_state(problem, start, problem.mu), point=point, pairs=self.fresh)
 
     def step(self, problem: Problem, state: State) -> QNState:
         """One iteration along the quasi-Newton direction; where that fails, along the negative gradient."""

@@ -119,7 +119,7 @@ class HASDRestart:
             inner = replace(method.init(weakly, at), L=inner.L, L_next=inner.L_next, note=inner.note)
             epoch += 1
         inner = method.step(weakly, inner)
-        of_run = {name: getattr(state, name) for name in ("method", "grad_norm0", "origin")}
+        of_run = {name: getattr(state, name) for name in ("method", "grad_norm0", "origin", "first")}
         return _wrap(inner, iteration=state.iteration + 1, certificates=certificates, epoch=epoch, **of_run)
 
     def _is_due(self, problem: Problem, inner: State) -> bool:

@@ -7,11 +7,12 @@ from abc import ABC, abstractmethod
 from functools import cached_property
 from typing import Any, Self
 
+import numpy as np
 import numpy.typing as npt
 from scipy.sparse.linalg import LinearOperator
 
 from .._checks import parameters
-from .._math.arrays import namespace
+from .._math.arrays import copy_in_type, namespace
 from .._math.doubt import Doubt, Sizes
 from ._operators import Matrix, Vector, as_matrix, is_single, is_sparse
 from ._smoothness import Smoothness
@@ -122,4 +123,7 @@ class Objective(ABC):
 def in_precision_of(x: Vector, g: Vector) -> Vector:
     """g in x's floating-point type; float64 where x is made of integers."""
     xp = namespace(x)
-    return xp.astype(g, x.dtype if xp.isdtype(x.dtype, "real floating") else xp.float64, copy=False)
+    dtype = x.dtype if xp.isdtype(x.dtype, "real floating") else xp.float64
+    if type(g) is np.ndarray:
+        return g if g.dtype == dtype else copy_in_type(g, np.dtype(dtype))
+    return xp.astype(g, dtype, copy=False)
