@@ -104,24 +104,39 @@ def test_gap_bounds_the_true_gap_with_intercept_and_weights(rtol, classes, inter
     assert value - best <= model.gap_ + 1e-12 * value
 
 
-def objective_in_sixty_digits(X, y):
-    """1/2 ||w||^2 plus the losses for labels 0 and 1, its slope and its Hessian at w, all in mpmath's numbers."""
+def objective_in_sixty_digits(X, y, C=1.0):
+    """1/2 ||w||^2 plus C times the losses for labels 0 and 1, its slope and its Hessian at w, all in mpmath."""
     rows, signs = [[mpmath.mpf(float(entry)) for entry in row] for row in X], [2 * int(label) - 1 for label in y]
-    d = len(rows[0])
+    d, C = len(rows[0]), mpmath.mpf(float(C))
 
     def at(w):
         value, slope, hessian = mpmath.fdot(w, w) / 2, list(w), mpmath.eye(d)
         for row, sign in zip(rows, signs, strict=True):
             z = sign * mpmath.fdot(row, w)
             p = 1 / (1 + mpmath.exp(z))
-            value += mpmath.log1p(mpmath.exp(-z))
+            value += C * mpmath.log1p(mpmath.exp(-z))
             for i in range(d):
-                slope[i] -= sign * p * row[i]
+                slope[i] -= C * sign * p * row[i]
                 for j in range(d):
-                    hessian[i, j] += p * (1 - p) * row[i] * row[j]
+                    hessian[i, j] += C * p * (1 - p) * row[i] * row[j]
         return value, slope, hessian
 
     return at
+
+
+def value_and_least(at, w):
+    """The objective at w, and its least value, by Newton's method in mpmath's precision."""
+    w = [mpmath.mpf(float(entry)) for entry in w]
+    value = at(w)[0]
+    for _ in range(40):
+        _, slope, hessian = at(w)
+        step = mpmath.lu_solve(hessian, mpmath.matrix(slope))
+        w = [entry - step[i] for i, entry in enumerate(w)]
+        if mpmath.norm(step) < 1e-40:
+            break
+    least, slope, _ = at(w)
+    assert mpmath.norm(slope) < 1e-30
+    return value, least
 
 
 @every_kind_of_data
@@ -139,16 +154,25 @@ def test_no_model_is_below_the_bound_where_products_cancel(sparse):
             warnings.simplefilter("ignore", ConvergenceWarning)
             model = LogisticClassifier(fit_intercept=False).fit(sp.csr_array(X) if sparse else X, y)
         with mpmath.workdps(60):
-            at = objective_in_sixty_digits(X, y)
-            w = start = [mpmath.mpf(float(entry)) for entry in model.coef_[0]]
-            for _ in range(12):
-                _, slope, hessian = at(w)
-                step = mpmath.lu_solve(hessian, mpmath.matrix(slope))
-                w = [entry - step[i] for i, entry in enumerate(w)]
-            least, slope, _ = at(w)
-            assert mpmath.norm(slope) < 1e-30
-            found.append((model.value_ - model.gap_ - least, at(start)[0] - least - model.gap_))
+            value, least = value_and_least(objective_in_sixty_digits(X, y), model.coef_[0])
+            found.append((model.value_ - model.gap_ - least, value - least - model.gap_))
     assert all(below <= 0 and beyond <= 0 for below, beyond in found)
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_gap_bounds_the_true_gap_whatever_digits_the_value_has(seed):
+    """A certificate may be of a value with more digits than value_.  Mutation: gap_ counted from that value alone."""
+    rng = np.random.default_rng(seed)
+    n, C, rtol = int(rng.integers(4, 12)), 10.0 ** rng.integers(-4, 3), float(rng.choice([1e-6, 1e-9, 1e-12]))
+    X, y = rng.standard_normal((n, 2)) + 10.0 ** rng.integers(3, 10), np.arange(n) % 2
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = LogisticClassifier(C=C, fit_intercept=False, gap_rtol=rtol).fit(X, y)
+    with mpmath.workdps(60):
+        value, least = value_and_least(objective_in_sixty_digits(X, y, C), model.coef_[0])
+        assert model.gap_ >= 0.0
+        assert mpmath.mpf(model.value_) - mpmath.mpf(model.gap_) <= least
+        assert value - least <= mpmath.mpf(model.gap_)
 
 
 @every_number_of_classes

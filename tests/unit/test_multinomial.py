@@ -348,3 +348,37 @@ def test_an_image_made_at_a_point_is_the_one_that_a_move_from_0_leads_to(f: Logi
     images, x = f.images(), 0.1 * np.ones(f.dimension)
     moved = moved_to(images, images.at(0.0 * x), images.multiply(x), 1.0)
     assert images.distance(images.at(x).z, moved.z) <= 1e-7
+
+
+def test_intercepts_are_found_in_the_tail_of_an_exponential():
+    """Newton's steps have length 1 there until the slope is rounding.  Mutation: only short steps end the search."""
+    X, y = np.array([[1e4], [0.0], [4.0], [6.0]]), [0, 1, 2, 2]
+    f = Multinomial(X, y, ridge=0.25, intercept=True)
+    value, _ = f.value_and_grad([0.01, -0.01, 0.0])
+    shares = np.array([1.0, 2.0]) / 3.0  # class 0 takes its own row alone, the others are hardly told apart
+    assert value == pytest.approx(-0.75 * float(shares @ np.log(shares)), rel=0.05)
+    slope = f.loss.expand(f.image(np.array([0.01, -0.01, 0.0]))).slope
+    assert np.abs(slope.reshape(3, -1).sum(axis=1)).max() <= 1e-14
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_intercepts_that_are_found_balance_the_slope_at_any_size_of_the_images(seed):
+    """Mutation: the slope of Newton's next step taken for balanced, though the curvature is hardly known."""
+    own = np.random.default_rng(seed)
+    labels = np.concatenate([np.arange(K), own.integers(0, K, n - K)])
+    loss = MultinomialLoss(labels, intercept=True)
+    for size in (1.0, 30.0, 1e3, 3e4):
+        Z = size * own.standard_normal((K, n)) * 10.0 ** own.uniform(-3, 1, n)
+        with np.errstate(all="ignore"):
+            e = loss.expand(Z.ravel())
+        sums = np.abs(e.slope.reshape(K, n).sum(axis=1)).sum()
+        assert math.isnan(e.value) if size > 100.0 and not sums <= 1e-13 else sums <= 1e-13
+
+
+def test_a_point_without_a_value_is_not_followed_by_its_intercept():
+    """Entries of 1e18: the search for the intercept fails where a line begins.  It raised a TypeError."""
+    A = np.array([[6e17, -1.4e18], [4e17, -8e17], [6e17, 8e17]])
+    for method in ("hasd-newton", "hasd-subspace", "hasd-qn"):
+        f = Logistic(A, [-1, 1, -1], ridge=0.1, intercept=True)
+        res = hasd.minimize(f, np.array([1.1, -0.8]), method=method, maxiter=100)
+        assert math.isfinite(res.fun) and res.gap >= res.fun - 0.08

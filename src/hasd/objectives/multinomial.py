@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import combinations
@@ -23,12 +24,13 @@ from ._smoothness import Smoothness
 from .affine import Affine
 from .losses import SLACK, shares, x_log_x
 
-LOOKS = 40
+LOOKS = 200
 """Intercepts that are tried before a point is given up."""
 NEAR = 2.0**-6
 """Newton's step to the best intercepts is so short at the end: the curvature is then known to a few percent."""
 FAR = 4.0
-"""Newton's steps to the best intercepts are cut to this length: the curvature is another one further away."""
+"""Newton's steps to the best intercepts are cut to this length, or to twice that of the last one if that is more: the
+curvature is another one further away."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,24 +114,43 @@ class MultinomialLoss(Loss):
 
     def _search(self, z: Vector, known: ClassExpansion | None = None) -> tuple[Vector, ClassExpansion]:
         """Newton's method for the intercepts; the value is NaN where it does not end."""
-        e = known or self.expand_plain(z)
+        e, far = known or self.expand_plain(z), FAR
         for _ in range(LOOKS):
             g = e.slope.reshape(e.probabilities.shape).sum(axis=1)
             inverse = _inverse(e)
             c = -inverse @ g
-            length, gain = float(np.abs(c).max()), -float(c @ g)
+            if np.isfinite(c).all():
+                best = self._expand_at_best(e, g, c)
+                if best is not None:
+                    return z, best._replace(inverse=inverse)
+            elif g.any():  # no curvature is left: along the slope
+                c = -g * (far / np.abs(g).max())
+            length = float(np.abs(c).max())
             if not (math.isfinite(e.value) and math.isfinite(length)):
                 break
-            if length <= NEAR and gain <= EPS * e.value:
-                bent = e.probabilities * (c[:, None] - c @ e.probabilities)
-                return z, e._replace(slope=e.slope + (e.shares * bent).ravel(), inverse=inverse)
-            t = min(1.0, FAR / length)
+            t = min(1.0, far / length)
             there, found = self._add_intercepts(z, t * c)
             while not found.value <= e.value and t * length > NEAR:
                 t *= 0.5
                 there, found = self._add_intercepts(z, t * c)
+            far = max(FAR, 2.0 * t * length)  # where the loss is nearly straight, the way is long
             z, e = there, found
         return z, e._replace(value=math.nan)
+
+    def _expand_at_best(self, e: ClassExpansion, g: Vector, c: Vector) -> ClassExpansion | None:
+        """The expansion at the best intercepts, up to a Newton step c; None where that is not yet rounding.
+
+        g, the sums of the slope, is then gone.  The step is short, or g is rounding by itself: in the tail of an
+        exponential every step is of length 1.
+        """
+        faint = 2.0 * len(g) * EPS * roundings(len(self.y)) * min(1.0, e.value)
+        if not (-float(c @ g) <= EPS * e.value and (np.abs(c).max() <= NEAR or np.abs(g).sum() <= faint)):
+            return None
+        bent = e.probabilities * (c[:, None] - c @ e.probabilities)
+        bent *= e.shares
+        slope = e.slope + bent.ravel()
+        rest = slope.reshape(bent.shape).sum(axis=1)
+        return e._replace(slope=slope) if np.abs(rest).sum() <= faint else None
 
     def _add_intercepts(self, z: Vector, c: Vector) -> tuple[Vector, ClassExpansion]:
         """z with intercepts added, and the loss there."""
@@ -331,11 +352,12 @@ def _times_rows(A: Any, rows: Vector) -> Vector:
 
 
 def _inverse(e: ClassExpansion) -> Vector:
-    """The inverse of the curvature in the intercepts, where these sum to 0: that of a graph of classes."""
+    """The inverse of the curvature in the intercepts, where these sum to 0: that of a graph of classes.  NaN: none."""
     M = e.probabilities @ (-e.shares * e.probabilities).T
     M.flat[:: len(M) + 1] = 0.0
     M.flat[:: len(M) + 1] = -M.sum(axis=1)
-    try:
-        return np.linalg.inv(M + max(float(M.max()), 1e-300))
-    except np.linalg.LinAlgError:
-        return np.full(M.shape, math.nan)
+    with suppress(np.linalg.LinAlgError):
+        inverse = np.linalg.inv(M + max(float(M.max()), 1e-300))
+        if np.isfinite(inverse).all():
+            return inverse
+    return np.full(M.shape, math.nan)

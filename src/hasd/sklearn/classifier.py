@@ -33,6 +33,7 @@ from .._math.arrays import refuse_masked
 from .._math.doubt import EPS
 from .._minimize import minimize
 from .._run.report import Result
+from .._run.status import Status
 from ..objectives import Logistic, Multinomial
 from ._linear import Array, SparseEstimator, check_weights, score_rounding
 
@@ -114,16 +115,21 @@ class LogisticClassifier(ClassifierMixin, SparseEstimator):
         best = np.reshape(f.best_intercept(res.x), -1)
         self.intercept_ = best - self.coef_ @ centre
         self.n_iter_, self.value_ = int(res.nit), C * mass * float(res.fun)
-        upper, lower = res.certificate.upper, res.lower  # the true value at res.x is at most `upper`
-        if upper - lower > rtol * res.fun:  # it may be below res.fun by as much as `upper` is above
-            lower = max(lower, res.fun - (upper - res.fun) - f.duality_gap(res.x))
+        # The true value at res.x is as far below a value known to some digits as `upper` is above it, at most.
+        known, upper, lower = res.certificate.cut.f, res.certificate.upper, res.lower
+        if upper - lower > rtol * res.fun:
+            lower = max(lower, known - (upper - known) - f.duality_gap(res.x))
+        upper = max(upper, res.fun)  # the gap is of value_, too, which may be known to fewer digits
         moved = 0.0
         if centre.any():  # the proof is about columns that were rounded, and intercepts that were not
             together, each = score_rounding(X, self.coef_, centre, best)
             moved = _change_of_value(X @ self.coef_.T + best, labels, weights, together) + 4.0 * each
         self.gap_ = C * mass * (float(upper - lower) + moved) + 4.0 * EPS * self.value_
         if not self.gap_ <= rtol * self.value_:
-            why = "columns are far from 0, and rounding counts" if upper - lower <= rtol * res.fun else res.message
+            is_rounding = (
+                upper - lower <= rtol * res.fun or res.status == Status.CALLBACK.code
+            )  # `stop` had seen it met
+            why = "columns are far from 0, and rounding counts" if is_rounding else res.message
             short = f"within {self.gap_:.3g} of the best fit, which is not what gap_rtol asks for: {why}"
             warnings.warn(f"LogisticClassifier is {short}", ConvergenceWarning, stacklevel=2)
         return self
