@@ -7,7 +7,7 @@ float it is inf.  ``smoothness(A, p)`` is the declared constant of x -> phi(Ax -
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -218,6 +218,8 @@ class LogisticLoss(Loss):
 
     y: Vector
     weights: Vector | None = None
+    away: Vector = field(init=False)  # -y
+    pulls: Vector = field(init=False)  # -s y: the slope where exp(-y z) is large
 
     def __post_init__(self) -> None:
         """Refuse labels other than -1 and 1; divide the weights by their sum."""
@@ -230,6 +232,8 @@ class LogisticLoss(Loss):
         object.__setattr__(self, "y", y)
         if self.weights is not None:
             object.__setattr__(self, "weights", shares(self.weights, y))
+        object.__setattr__(self, "away", -y)
+        object.__setattr__(self, "pulls", self._share * self.away)
 
     @property
     def _share(self) -> Any:
@@ -238,11 +242,14 @@ class LogisticLoss(Loss):
 
     def _exponentials(self, z: Vector) -> tuple[float, Vector]:
         """phi(z) and e = exp(-y z), kept below overflow: where it is large, log(1 + e) = -y z to the last digit."""
-        t = self.y * z
-        t, xp = apply_in_place("negative", t), namespace(t)
-        e = apply_in_place("exp", xp.minimum(t, 700.0))
-        losses = xp.maximum(xp.log1p(e), t)
-        return total(losses) / t.shape[0] if self.weights is None else dot(self.weights, losses), e
+        t, xp = self.away * z, namespace(z)
+        if largest_entry(t) <= 700.0:
+            e = apply_in_place("exp", t)
+            losses = xp.log1p(e)
+        else:  # or an entry is NaN
+            e = apply_in_place("exp", xp.minimum(t, 700.0))
+            losses = xp.maximum(xp.log1p(e), t)
+        return total(losses) / z.shape[0] if self.weights is None else dot(self.weights, losses), e
 
     @quiet
     def value(self, z: Vector) -> float:
@@ -254,12 +261,7 @@ class LogisticLoss(Loss):
         value, e = self._exponentials(z)
         above = 1.0 + e
         e /= above
-        slope = self.y * e
-        if self.weights is None:
-            slope /= -z.shape[0]
-        else:
-            slope *= -self.weights
-        return value, slope, above, e
+        return value, self.pulls * e, above, e
 
     @quiet
     def value_and_slope(self, z: Vector) -> tuple[float, Vector]:
