@@ -28,7 +28,8 @@ RENAMED = {
     "maxfev": "maxfun",
     "iprint": "disp",
     "return_all": "trace or callback",
-    **dict.fromkeys(("ftol", "xtol", "xrtol"), "tol or gtol, which look at the gradient, or gap_tol"),
+    "maxcor": "memory, which hasd-qn, hasd-newton and hasd-subspace take",
+    **dict.fromkeys(("ftol", "fatol", "xtol", "xatol", "xrtol"), "tol or gtol, which look at the gradient, or gap_tol"),
 }
 """Options of SciPy's methods, and what to give here."""
 

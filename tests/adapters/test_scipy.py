@@ -260,7 +260,14 @@ EXCLUDES_NOTHING = [
     {"constraints": {}},
     {"constraints": None},
 ]
-RENAMED = {"maxfev": "maxfun", "ftol": "gap_tol", "xtol": "gtol", "iprint": "disp", "return_all": "trace"}
+RENAMED = {
+    "maxfev": "maxfun",
+    "maxcor": "memory",
+    "iprint": "disp",
+    "return_all": "trace",
+    **dict.fromkeys(("ftol", "fatol"), "gap_tol"),
+    **dict.fromkeys(("xtol", "xatol"), "gtol"),
+}
 
 
 class TestWhatIsForeign:

@@ -7,6 +7,7 @@ import sys
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from .._checks import number
 from .._math.doubt import CERTAIN, EPS, Doubt, roundings, smallest_number
 from .._math.estimate import EstimateBound
 from .._math.evaluation import Evaluation
@@ -159,9 +160,7 @@ class Certificate:
             raise ValueError(
                 "a certified gap needs radius, an l_2 bound on the distance from x0 to a minimiser, because mu = 0"
             )
-        if radius is not None and not radius >= 0.0:
-            raise ValueError(f"radius must be a non-negative number, got {radius!r}")
-        return radius
+        return None if radius is None else number("radius", radius, least=0.0, finite=False)
 
     def proved_lower(self, radius: float | None) -> float:
         """The best lower bound that the run proves for this radius, contradicted or not."""

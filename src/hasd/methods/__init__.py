@@ -74,7 +74,7 @@ def choose(objective: Any) -> tuple[str, str]:
         return "hasd-newton", f"the Hessian of a function of {d} variables costs little"
     if images.constant:
         return "hasd-cg", "the function is quadratic"
-    entries = f"{objective.row_cost:.3g} entries a row"
+    entries = f"{round(objective.row_cost)} entries a row"
     if costs is not None and _is_span_cheap(objective, costs):
         return "hasd-subspace", f"products with A are the main cost: {entries}"
     return "hasd-qn", f"products with A are cheap, or no subspace would save many: {entries}"
@@ -133,7 +133,8 @@ def make(name: str, options: dict[str, Any], caller: Callable[..., Any]) -> Meth
     known = options_of(name) if options else []
     for option in options:
         if option not in known:
-            some, none = f"the options of method {name!r} are: {', '.join(known)}", f"method {name!r} has no options"
+            some = f"besides what every method takes, {name!r} takes: {', '.join(known)}"
+            none = f"method {name!r} has no options of its own"
             names = (*known, *parameters(caller))
             raise TypeError(unknown_name_message("option", option, names, some if known else none))
     missing = [f"{option}=, {what}" for option, what in required_options(name).items() if option not in options]
