@@ -135,3 +135,18 @@ def test_numbers_that_overflow_are_no_contradiction():
         f = lambda x: (0.5 * float(x @ H @ x), H @ x)  # noqa: E731
         res = hasd.minimize(f, x0, jac=True, method="hasd-paper", p=2.0, L=0.3, maxiter=50)
     assert "inf above" not in res.message
+
+
+def test_values_in_float32_are_no_reason_to_call_a_function_nonconvex():
+    """x0 and the gradient are in float64.  Mutation: the type of the value not looked at, which was called noise."""
+    own = np.random.default_rng(0)
+    A, b = own.standard_normal((40, 8)), own.standard_normal(40)
+
+    def coarse(x):
+        r = A @ x - b
+        s = np.sqrt(1.0 + r * r)
+        return np.float32(s.sum() + 0.05 * x @ x), A.T @ (r / s) + 0.1 * x
+
+    for f in (coarse, lambda x: (np.array(coarse(x)[0]), coarse(x)[1])):
+        res = hasd.minimize(f, np.zeros(8), jac=True, mu=0.1)
+        assert res.success and np.isfinite(res.gap)

@@ -94,7 +94,7 @@ class CountingSource(Source):
 class BlackBox(CountingSource):
     """A user's function.  It is handed a copy of x in the user's layout, so that it may write into its argument.
 
-    It is taken to be as precise as its argument, or as the gradient that it returns.
+    It is taken to be as precise as its argument, or as the values and gradients that it returns.
     """
 
     fun: Callable[..., Any]
@@ -128,7 +128,7 @@ class BlackBox(CountingSource):
         if self.jac is True:
             return self.value_and_grad(x)[0]
         self.nfev += 1
-        return as_scalar(self._call(self.fun, x))
+        return self._scalar(self._call(self.fun, x), x)
 
     def value_and_grad(self, x: Array, deadline: float = math.inf) -> tuple[float, Array]:
         """f(x) and grad f(x)."""
@@ -140,7 +140,7 @@ class BlackBox(CountingSource):
                 f, g = pair
             except (TypeError, ValueError):
                 raise TypeError("with jac=True, fun must return the pair (f, g)") from None
-            return as_scalar(f), self._gradient(g, x)
+            return self._scalar(f, x), self._gradient(g, x)
         f = self.value(x)
         if self.jac is None:
             g = as_gradient(self._differences(x, f, deadline), x)
@@ -157,15 +157,24 @@ class BlackBox(CountingSource):
         with float_settings(self.errstate):
             return function(argument, *self.args)
 
+    def _scalar(self, value: Any, x: Array) -> float:
+        """The value as a float."""
+        self._learn_precision(value, x, "what fun returns")
+        return as_scalar(value)
+
     def _gradient(self, value: Any, x: Array) -> Array:
-        """The gradient in x's type; where it came in a coarser one, so is the function taken to be computed."""
+        """The gradient in x's type."""
         if self.layout.shapes:
             value = self.layout.flatten(value, "what jac returns")
+        self._learn_precision(value, x, "what jac returns")
+        return as_gradient(value, x)
+
+    def _learn_precision(self, value: Any, x: Array, name: str) -> None:
+        """Where a value or gradient comes in a coarser type than x, the function is taken to be computed in that."""
         if getattr(value, "dtype", x.dtype) != x.dtype:
-            array = as_array(value, "what jac returns")
+            array = as_array(value, name)
             if namespace(array).isdtype(array.dtype, "real floating"):
                 self.precision = max(self.precision, resolution(array))
-        return as_gradient(value, x)
 
     def _differences(self, x: Array, f: float, deadline: float) -> np.ndarray:
         """The gradient by forward differences: one more evaluation for each variable."""
