@@ -49,7 +49,7 @@ def test_a_default_run_goes_on_from_a_steep_start_until_f_has_come_to_rest(metho
     settings = {"method": method, "jac": True} | ({"mu": 0.5} if method == "hasd-restart" else {})
     x0 = np.linspace(0.9, 1.0, 3) * start
     res = hasd.minimize(steep, x0, **settings)
-    assert res.success and res.fun - 3.0 <= 1e-4
+    assert res.success and res.fun - 3.0 <= 1e-3
     ended = hasd.minimize(steep, x0, tol=1e-6, **settings)
     assert ended.success and (ended.fun - 3.0 > 1.0 or start < 20.0 or method == "hasd")
 
