@@ -159,6 +159,8 @@ class BlackBox(CountingSource):
 
     def _scalar(self, value: Any, x: Array) -> float:
         """The value as a float."""
+        if type(value) is float:
+            return value
         self._learn_precision(value, x, "what fun returns")
         return as_scalar(value)
 
