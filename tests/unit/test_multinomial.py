@@ -382,3 +382,14 @@ def test_a_point_without_a_value_is_not_followed_by_its_intercept():
         f = Logistic(A, [-1, 1, -1], ridge=0.1, intercept=True)
         res = hasd.minimize(f, np.array([1.1, -0.8]), method=method, maxiter=100)
         assert math.isfinite(res.fun) and res.gap >= res.fun - 0.08
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_intercepts_are_found_where_a_class_has_hardly_any_curvature(seed):
+    """Images in the hundreds that tell nearly all rows apart.  Mutation: the curvature inverted as it is, unscaled."""
+    own, classes, rows = np.random.default_rng(seed), 5, 120
+    labels = np.concatenate([[4], own.integers(0, 4, rows - 1)])
+    Z = 200.0 * own.standard_normal((classes, rows))
+    Z[labels, np.arange(rows)] += 500.0
+    e = MultinomialLoss(labels, intercept=True).expand(Z.ravel())
+    assert math.isfinite(e.value) and np.abs(e.slope.reshape(classes, rows).sum(axis=1)).sum() <= 1e-13

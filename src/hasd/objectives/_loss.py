@@ -61,12 +61,13 @@ class ClassExpansion(NamedTuple):
     slope: Vector
     probabilities: Vector  # K x n
     shares: Vector  # of the rows
-    inverse: Any = None  # of the curvature in the intercepts, K x K; None where there are none
+    inverse: Any = None  # of the curvature in the intercepts, K x K, for slopes of sum 0; None where there are none
     places: None = None  # as in `Expansion`: here no entry is known to be 0
 
     def follow(self, direction: Vector) -> Vector:
-        """The derivative of the best intercepts, where z moves along the direction."""
-        return -(self.inverse @ self._plain(direction).sum(axis=1))
+        """The derivative of the best intercepts, whose sum is 0, where z moves along the direction."""
+        change = self.inverse @ self._plain(direction).sum(axis=1)
+        return change.mean() - change
 
     def times(self, direction: Vector) -> Vector:
         """phi''(z) times a vector."""

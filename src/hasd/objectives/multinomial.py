@@ -28,6 +28,8 @@ LOOKS = 200
 """Intercepts that are tried before a point is given up."""
 NEAR = 2.0**-6
 """Newton's step to the best intercepts is so short at the end: the curvature is then known to a few percent."""
+FAINTEST = 1e-150
+"""A class with less curvature than this has none: its inverse would overflow beside that of another."""
 FAR = 4.0
 """Newton's steps to the best intercepts are cut to this length, or to twice that of the last one if that is more: the
 curvature is another one further away."""
@@ -119,14 +121,15 @@ class MultinomialLoss(Loss):
             g = e.slope.reshape(e.probabilities.shape).sum(axis=1)
             inverse = _inverse(e)
             c = -inverse @ g
+            c -= c.mean()
             if np.isfinite(c).all():
                 best = self._expand_at_best(e, g, c)
                 if best is not None:
                     return z, best._replace(inverse=inverse)
             elif g.any():  # no curvature is left: along the slope
-                c = -g * (far / np.abs(g).max())
+                c = -far * (g / np.abs(g).max())
             length = float(np.abs(c).max())
-            if not (math.isfinite(e.value) and math.isfinite(length)):
+            if not (math.isfinite(e.value) and 0.0 < length < math.inf):
                 break
             t = min(1.0, far / length)
             there, found = self._add_intercepts(z, t * c)
@@ -224,7 +227,7 @@ class Multinomial(Affine):
     columns at once.  With positive ``weights`` the mean is a weighted one; ``classes`` is K where labels may be
     missing.  With ``intercept=True`` it is f(W) = min over c of the same with <a_i, w_k> + c_k, a function of W alone,
     in which c has no ridge; ``best_intercept(x)`` is that c.  f is NaN where none is found, as may happen where A W has
-    entries in the hundreds.  L_p <= (lambda_max(A^T A) max_i s_i/2 + ridge)
+    entries in the thousands.  L_p <= (lambda_max(A^T A) max_i s_i/2 + ridge)
     (dK)^{1-2/p} with the shares s_i = 1/n of the rows, or those of the weights.  A is an array, a SciPy sparse matrix
     or a LinearOperator; tensors become arrays.
 
@@ -352,12 +355,20 @@ def _times_rows(A: Any, rows: Vector) -> Vector:
 
 
 def _inverse(e: ClassExpansion) -> Vector:
-    """The inverse of the curvature in the intercepts, where these sum to 0: that of a graph of classes.  NaN: none."""
+    """The inverse of the curvature M in the intercepts, for slopes that sum to 0; NaN where there is none.
+
+    M is the Laplacian of a graph of classes.  It is brought to a diagonal of 1, as a class that is told apart from all
+    others has hardly any curvature of its own; what is added keeps the intercepts from moving together, for nothing.
+    """
     M = e.probabilities @ (-e.shares * e.probabilities).T
     M.flat[:: len(M) + 1] = 0.0
-    M.flat[:: len(M) + 1] = -M.sum(axis=1)
-    with suppress(np.linalg.LinAlgError):
-        inverse = np.linalg.inv(M + max(float(M.max()), 1e-300))
-        if np.isfinite(inverse).all():
-            return inverse
+    own = -M.sum(axis=1)
+    M.flat[:: len(M) + 1] = own
+    if own.min() > FAINTEST:
+        d = np.sqrt(own)
+        scale = d[:, None] * d
+        with suppress(np.linalg.LinAlgError):
+            inverse = np.linalg.inv(M / scale + scale / own.sum()) / scale
+            if np.isfinite(inverse).all():
+                return inverse
     return np.full(M.shape, math.nan)
