@@ -243,7 +243,7 @@ def test_a_gap_is_certified_at_a_finite_point_or_not_at_all(method, seed):
 @pytest.mark.parametrize("method", ["hasd-newton", "hasd-qn", "hasd-subspace"])
 @pytest.mark.parametrize("size", [1e-58, 1e-50, 1e-45])
 def test_an_answer_beyond_float32_is_none(method, size):
-    """The minimiser is at 1e45 and beyond, and x0 is in float32: neither inf, nor a gradient of 0 that is none."""
+    """The minimiser is at 1e45 and beyond, and x0 is in float32: x must not be inf, nor a tiny gradient become 0."""
     A = [[size, 0.0], [0.0, size], [-size, -size]]
     f = hasd.objectives.LogSumExp(A, [1.0, 2.0, -3.0], alpha=6e-4)
     res = hasd.minimize(f, np.zeros(2, np.float32), method=method)

@@ -73,7 +73,7 @@ class State:
     theta: float = math.nan  # A_t/A_{t+1}
     gain: float = math.nan  # ||g||_{p*}/||g||_2
     first: float = math.nan  # f(x_0) of the run
-    left: float = 0.0  # how far f may still fall, as far as the last step lets one guess
+    left: float = 0.0  # an estimate of how far f may still fall, from the last step
     trials: float = math.nan  # coupling points (or stepsizes) tried
     certificates: tuple[EstimateBound, ...] = field(default=())  # of epochs before a restart
     note: str = ""  # what the user should be told about this run

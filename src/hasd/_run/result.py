@@ -55,7 +55,7 @@ def result(job: Job, run: Run, why: str) -> Result:
 
 
 def _sizes_of_gradients(last: float, first: float) -> str:
-    """What a small gradient means, in numbers."""
+    """How large the dual norm of the gradient is, and was at x_0."""
     return f"It is {last:.3g}, and was {first:.3g} at x0."
 
 

@@ -60,7 +60,8 @@ class Tolerances:
     def _is_falling(self, state: State) -> bool:
         """Whether f still falls beside its own size: after a steep start, a small part of the first gradient is large.
 
-        What the digits of f(x_0) do not show is no fall.  A run that can make no further step ends with success, too.
+        A fall that the digits of f(x_0) would not show does not count.  A run that can make no further step ends with
+        success all the same.
         """
         if not (self.is_default and state.grad_norm > 0.0):
             return False

@@ -102,7 +102,7 @@ class InterceptLoss(Loss):
     @staticmethod
     def follow(expansion: Expansion, direction: Vector) -> float:
         """The derivative of the best c, where z moves along the direction."""
-        curvature = 0.0 if expansion.rank_one is None else total(expansion.rank_one)  # None: phi has no value there
+        curvature = 0.0 if expansion.rank_one is None else total(expansion.rank_one)  # None where phi has no value
         return -dot(expansion.rank_one, direction) / curvature if curvature > 0.0 else 0.0
 
     def expand(self, z: Vector) -> Expansion:

@@ -218,7 +218,7 @@ class LogisticLoss(Loss):
 
     y: Vector
     weights: Vector | None = None
-    away: Vector = field(init=False)  # -y
+    opposite: Vector = field(init=False)  # -y
     pulls: Vector = field(init=False)  # -s y: the slope where exp(-y z) is large
 
     def __post_init__(self) -> None:
@@ -232,8 +232,8 @@ class LogisticLoss(Loss):
         object.__setattr__(self, "y", y)
         if self.weights is not None:
             object.__setattr__(self, "weights", shares(self.weights, y))
-        object.__setattr__(self, "away", -y)
-        object.__setattr__(self, "pulls", self._share * self.away)
+        object.__setattr__(self, "opposite", -y)
+        object.__setattr__(self, "pulls", self._share * self.opposite)
 
     @property
     def _share(self) -> Any:
@@ -242,11 +242,11 @@ class LogisticLoss(Loss):
 
     def _exponentials(self, z: Vector) -> tuple[float, Vector]:
         """phi(z) and e = exp(-y z), kept below overflow: where it is large, log(1 + e) = -y z to the last digit."""
-        t, xp = self.away * z, namespace(z)
+        t, xp = self.opposite * z, namespace(z)
         if largest_entry(t) <= 700.0:
             e = apply_in_place("exp", t)
             losses = xp.log1p(e)
-        else:  # or an entry is NaN
+        else:  # an entry is larger, or NaN
             e = apply_in_place("exp", xp.minimum(t, 700.0))
             losses = xp.maximum(xp.log1p(e), t)
         return total(losses) / z.shape[0] if self.weights is None else dot(self.weights, losses), e

@@ -28,7 +28,7 @@ LOOKS = 200
 """Intercepts that are tried before a point is given up."""
 NEAR = 2.0**-6
 """Newton's step to the best intercepts is so short at the end: the curvature is then known to a few percent."""
-FAINTEST = 1e-150
+LEAST_CURVATURE = 1e-150
 """A class with less curvature than this has none: its inverse would overflow beside that of another."""
 FAR = 4.0
 """Newton's steps to the best intercepts are cut to this length, or to twice that of the last one if that is more: the
@@ -143,8 +143,8 @@ class MultinomialLoss(Loss):
     def _expand_at_best(self, e: ClassExpansion, g: Vector, c: Vector) -> ClassExpansion | None:
         """The expansion at the best intercepts, up to a Newton step c; None where that is not yet rounding.
 
-        g, the sums of the slope, is then gone.  The step is short, or g is rounding by itself: in the tail of an
-        exponential every step is of length 1.
+        Its slope has sums of 0, and no longer g.  The step must be short, or g be rounding by itself, as in the tail
+        of an exponential every step is of length 1.
         """
         faint = 2.0 * len(g) * EPS * roundings(len(self.y)) * min(1.0, e.value)
         if not (-float(c @ g) <= EPS * e.value and (np.abs(c).max() <= NEAR or np.abs(g).sum() <= faint)):
@@ -358,13 +358,14 @@ def _inverse(e: ClassExpansion) -> Vector:
     """The inverse of the curvature M in the intercepts, for slopes that sum to 0; NaN where there is none.
 
     M is the Laplacian of a graph of classes.  It is brought to a diagonal of 1, as a class that is told apart from all
-    others has hardly any curvature of its own; what is added keeps the intercepts from moving together, for nothing.
+    others has hardly any curvature of its own.  M takes equal intercepts to 0, so a matrix of rank one is added that
+    does not; slopes that sum to 0 do not see it.
     """
     M = e.probabilities @ (-e.shares * e.probabilities).T
     M.flat[:: len(M) + 1] = 0.0
     own = -M.sum(axis=1)
     M.flat[:: len(M) + 1] = own
-    if own.min() > FAINTEST:
+    if own.min() > LEAST_CURVATURE:
         d = np.sqrt(own)
         scale = d[:, None] * d
         with suppress(np.linalg.LinAlgError):

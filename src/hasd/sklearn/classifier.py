@@ -115,7 +115,7 @@ class LogisticClassifier(ClassifierMixin, SparseEstimator):
         best = np.reshape(f.best_intercept(res.x), -1)
         self.intercept_ = best - self.coef_ @ centre
         self.n_iter_, self.value_ = int(res.nit), C * mass * float(res.fun)
-        # The true value at res.x is as far below a value known to some digits as `upper` is above it, at most.
+        # The true value at res.x differs from `known` by upper - known at most, in either direction.
         known, upper, lower = res.certificate.cut.f, res.certificate.upper, res.lower
         if upper - lower > rtol * res.fun:
             lower = max(lower, known - (upper - known) - f.duality_gap(res.x))
@@ -126,9 +126,8 @@ class LogisticClassifier(ClassifierMixin, SparseEstimator):
             moved = _change_of_value(X @ self.coef_.T + best, labels, weights, together) + 4.0 * each
         self.gap_ = C * mass * (float(upper - lower) + moved) + 4.0 * EPS * self.value_
         if not self.gap_ <= rtol * self.value_:
-            is_rounding = (
-                upper - lower <= rtol * res.fun or res.status == Status.CALLBACK.code
-            )  # `stop` had seen it met
+            # The gap was met before rounding was added, or at least in the run, which its callback then ended.
+            is_rounding = upper - lower <= rtol * res.fun or res.status == Status.CALLBACK.code
             why = "columns are far from 0, and rounding counts" if is_rounding else res.message
             short = f"within {self.gap_:.3g} of the best fit, which is not what gap_rtol asks for: {why}"
             warnings.warn(f"LogisticClassifier is {short}", ConvergenceWarning, stacklevel=2)
