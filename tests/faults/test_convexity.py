@@ -138,7 +138,7 @@ def test_numbers_that_overflow_are_no_contradiction():
 
 
 def test_values_in_float32_are_no_reason_to_call_a_function_nonconvex():
-    """x0 and the gradient are in float64.  Mutation: the type of the value is ignored, and its rounding is called noise."""
+    """x0 and the gradient are in float64.  Mutation: the type of the value is ignored."""
     own = np.random.default_rng(0)
     A, b = own.standard_normal((40, 8)), own.standard_normal(40)
 
